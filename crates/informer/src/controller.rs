@@ -1,12 +1,11 @@
-//! Not a reconciler: the loop inside an informer that moves changes from its queue to its store and
-//! on to its handlers. (What acts on the cluster is a program with a work queue, see
-//! [`workqueue`](crate::workqueue).)
+//! The loop of an informer: moves changes from the queue to the store and to the handlers.
 //!
-//! The loop owns queue, store and processor, so no lock is held along the way; whoever wants
-//! something of it sends a command, which it obeys between two batches.
+//! It is not a reconciler. Use a [`workqueue`](crate::workqueue) to act on the cluster.
 //!
-//! A program that processes the deltas itself, without store and handlers, makes its controller from parts
-//! with [`Config`].
+//! One task owns the queue, the store and the processor, so changes pass through them without a lock. Other
+//! tasks send commands, which the loop executes between two batches.
+//!
+//! Use [`Config`] for a controller that passes deltas to a function, without a store and handlers.
 
 mod applying;
 mod availability;
@@ -67,7 +66,7 @@ use crate::{
     warm_start::Moment,
 };
 
-/// What the loop is asked to do.
+/// A request to the loop.
 pub(crate) enum Command<K> {
     AddListener(Listener<K>, Option<BoxFuture<'static, ()>>),
     RemoveListener(ListenerId),
@@ -75,26 +74,26 @@ pub(crate) enum Command<K> {
         Box<IndexBuild<K>>,
         oneshot::Sender<Result<Vec<IndexToken>, DuplicateIndex>>,
     ),
-    /// Answered with the index, so that who asked frees it and not the loop.
+    /// Returns the index, so that the caller frees it and not the loop.
     RemoveIndex(
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
     ),
-    /// Answered between two batches: all that readers can see has been sent to the handlers.
+    /// Replies between two batches, when every change that is visible to readers has been sent to the
+    /// handlers.
     Settle(oneshot::Sender<()>),
-    /// What was saved, a list of each source: where reflectors go on from, if their servers let them.
-    /// Answered when all of it is in the store.
+    /// Applies the saved lists, one per source. Replies when all objects are in the store.
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
-    /// Answered with one moment of the store that can be saved, or compared, as soon as there is one.
+    /// Requests a snapshot of the store that can be saved or compared. Replies when one is available.
     Moment(oneshot::Sender<Moment<K>>),
-    /// The body of an object was decoded in vain: once per state, by the reader who was the first.
+    /// Reports that an object failed to decode when it was read. Sent once per state, by its first reader.
     FoundBroken(ObjectName),
 }
 
 /// A reflector that feeds the loop.
 pub(crate) type InnerReflector<K> = Reflector<K, Inbox<K>>;
 
-/// Where an informer is in its life.
+/// The lifecycle phase of an informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
@@ -102,25 +101,25 @@ enum Phase {
     Stopping(Closing),
 }
 
-/// What the loop works with.
+/// The parts that the loop owns.
 pub(crate) struct Parts<K> {
     pub(crate) queue: Lent<Box<dyn Queue<K>>>,
     pub(crate) indexer: Lent<IndexerWriter<K>>,
     pub(crate) processor: Processor<K>,
-    /// Only if it was asked for.
+    /// `Some` if mutation detection is enabled.
     pub(crate) mutation_detector: Option<MutationDetector<K>>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command<K>>,
     pub(crate) deltas: mpsc::Receiver<Delta<K>>,
     pub(crate) bounds: Bounds,
     pub(crate) report: Reporter,
-    /// Told after each batch that readers can see it.
+    /// Notified after each batch, once the batch is visible to readers.
     pub(crate) applied: Arc<Notify>,
 }
 
-/// Runs one informer; consumed by [`Controller::run`], so an informer runs at most once.
+/// Runs one informer. [`Controller::run`] consumes it, so an informer runs at most once.
 ///
-/// The loop exists, idle, from the moment the informer is built: handlers and indices can be added
-/// at any time. Dropping the controller instead of running it ends the informer.
+/// Handlers and indices can be added at any time, also before the controller runs. Dropping the
+/// controller without running it stops the informer.
 #[must_use = "an informer does nothing until its controller runs"]
 pub struct Controller<K> {
     reflectors: Vec<InnerReflector<K>>,
@@ -183,7 +182,7 @@ where
         }
     }
 
-    /// Compares the store with the server every so often; never, if that is zero.
+    /// Sets the interval of consistency checks between the store and the server; zero disables them.
     pub(crate) fn checked(
         mut self,
         every: Duration,
@@ -199,26 +198,29 @@ where
         self
     }
 
-    /// Waits until the first list is in the cache. Owns what it needs, so the controller can run
-    /// meanwhile.
+    /// Returns a future that completes when the first list is in the cache.
+    ///
+    /// The future does not borrow the controller, which can run meanwhile.
     pub fn wait_for_sync(&self) -> WaitForSync {
         self.report.wait_for_sync()
     }
 
-    /// What the informer is doing.
+    /// Returns a reader for the status of the informer.
     pub fn status(&self) -> StatusReader {
         self.report.status.reader()
     }
 
-    /// At the end, what handlers have not been told yet is told, for at most so long. Without this it
-    /// is discarded and counted in [`Status::discarded`](crate::status::Status::discarded).
+    /// Sets the maximum time at shutdown to deliver the events that still wait for handlers.
+    ///
+    /// By default, these events are discarded and counted in
+    /// [`Status::discarded`](crate::status::Status::discarded).
     pub fn drain_at_shutdown(mut self, deadline: Duration) -> Self {
         self.drain = Some(deadline);
         self
     }
 
-    /// Lets the informer rest while the definition of its kind is deleted and the server does not know
-    /// the kind: its objects are gone then.
+    /// Suspends the informer while the definition of its kind is deleted and the server returns 404 for
+    /// the kind. The informer reports its objects as deleted.
     #[cfg_attr(
         not(feature = "client"),
         expect(dead_code, reason = "only a factory follows definitions")
@@ -229,21 +231,21 @@ where
     }
 }
 
-/// The task: everything that changes is its own.
+/// The task of the loop. It owns all mutable state of the informer.
 struct Serving<K> {
     parts: Parts<K>,
     sources: usize,
-    /// Whose first list has come.
+    /// Sources whose first list has been received.
     arrived: BTreeSet<SourceId>,
-    /// Whose first list has been told.
+    /// Sources whose first list has been delivered.
     listed: BTreeSet<SourceId>,
-    /// Of a store that was filled before its sources: what is missing until it counts as confirmed.
+    /// The conditions that are missing until a loaded store counts as confirmed; `None` without a load.
     unconfirmed: Option<Unconfirmed>,
-    /// Who wants a moment of the store.
+    /// Pending requests for a snapshot of the store.
     moments: Vec<oneshot::Sender<Moment<K>>>,
-    /// Changes that the queue hands out before the last resync is delivered. The next resync waits until
-    /// this is 0. Otherwise it would requeue the objects that were just delivered, and keep the queue at
-    /// its capacity and new changes out of it.
+    /// Number of changes to pop until the last resync is delivered. The next resync waits until this is 0.
+    /// Otherwise it would requeue the objects that were just delivered, and keep the queue at its capacity
+    /// and new changes out of it.
     resyncing: usize,
     notes: StatusNotes,
     /// Objects that the queue could not name.
@@ -281,7 +283,7 @@ where
                         _ => break,
                     }
                 }
-                // What is left in the queue waits for room, which may have come since it was looked for.
+                // Retries the pop: a buffer may have gained room since the last attempt.
                 () = processor.room_made(), if !queue.is_empty() => {}
                 () = processor.next_resync(), if self.resyncing == 0 => self.resync().await,
                 () = clock::until(next_check) => self.detect_mutations(),
@@ -299,7 +301,9 @@ where
         self.close().await;
     }
 
-    /// Applies and tells what the listeners have room for, up to a batch; whether there may be more.
+    /// Applies and delivers up to one batch, as far as the listeners have room.
+    ///
+    /// Returns whether more changes may be available.
     async fn pop(&mut self) -> bool {
         let batch = self.parts.bounds.batch;
         let mut told = 0;
@@ -346,7 +350,7 @@ where
 
     async fn accept(&mut self, delta: Delta<K>) {
         let told_by = delta.source;
-        // Before anyone can see it: the queue's key function is the first that does.
+        // Copies the objects before any other code can access them. The queue's key function is the first.
         if let Some(detector) = &mut self.parts.mutation_detector {
             detector.take_in(&delta.kind);
         }
@@ -393,7 +397,7 @@ where
         if !processor.tick() {
             return;
         }
-        // What has arrived goes first, so that its keys are passed over.
+        // Received changes are queued before the resync, which then skips their keys.
         let mut arrived = Vec::new();
         while queue.len() + arrived.len() < bounds.waiting
             && let Ok(delta) = deltas.try_recv()
@@ -418,7 +422,7 @@ where
         }
     }
 
-    /// The command that was found behind it, if one was.
+    /// Executes one command. Returns the next command, if it was already received.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,
@@ -432,7 +436,7 @@ where
                 processor.add(listener, task, indexer.snapshot(), synced);
             }
             Command::RemoveListener(id) => processor.remove(id),
-            // Whoever asked may have stopped waiting.
+            // The caller may have dropped the receiver.
             Command::Settle(reply) => drop(reply.send(())),
             Command::Moment(reply) => self.moments.push(reply),
             Command::Fill(lists, reply) => self.fill(lists, reply).await,
@@ -442,7 +446,7 @@ where
                     self.notes.note(&indexer.snapshot(), &errors);
                     tokens
                 });
-                // Whoever asked may have stopped waiting; the index is there all the same.
+                // The caller may have dropped the receiver; the index is added nevertheless.
                 let _ = reply.send(added);
             }
             Command::RemoveIndex(index, reply) => {
@@ -461,13 +465,12 @@ where
             Ok(Phase::Stopping(closing)) => closing,
             _ => Closing::Discard,
         };
-        // From here on commands are refused. Those that were on their way are let go of, so that
-        // whoever is waiting for an answer hears of the end.
+        // Rejects new commands and drops the pending ones, so that their callers receive an error.
         self.parts.commands.close();
         while self.parts.commands.recv().await.is_some() {}
         self.moments.clear();
         let discarded = self.parts.processor.close(closing).await;
-        // What was changed since the last check, by the last callbacks too.
+        // Reports mutations since the last check, including those by the last callbacks.
         let detector = self.parts.mutation_detector.iter_mut();
         for error in detector.flat_map(MutationDetector::check_all) {
             self.parts.report.mutated(&error);

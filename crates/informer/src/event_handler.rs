@@ -1,4 +1,4 @@
-//! What a handler hears, and how a handler is written: as a type, or as closures.
+//! The events that a handler receives, and the ways to write a handler: as a type, or as closures.
 
 use std::{collections::BTreeSet, future::Future, marker::PhantomData, sync::Arc};
 
@@ -11,10 +11,11 @@ use crate::{
     workqueue::RateLimitingQueue,
 };
 
-/// What a handler is told.
+/// An event that an informer delivers to a handler.
 ///
-/// Per object the sequence is: `Added`, any number of `Updated`, `Deleted`, and so on; `old` is always
-/// what was told last. Each event comes after the cache has changed, which may be further ahead.
+/// The sequence for one object is `Added`, any number of `Updated`, then `Deleted`; it may then repeat.
+/// `old` is always the state that was delivered last. The cache contains a change before its event is
+/// delivered, and may already contain later changes.
 #[derive(Debug)]
 #[derive_where(Clone)]
 pub enum Event<K> {
@@ -23,26 +24,27 @@ pub enum Event<K> {
     Added {
         /// The object.
         object: Object<K>,
-        /// Whether it was there when this handler began: part of the first list, or of the cache
-        /// that a late handler is told first.
+        /// Whether the object is part of the initial state of this handler: the first list, or the
+        /// cache at the time of a late registration.
         #[doc(alias = "isInInitialList")]
         in_initial_list: bool,
     },
-    /// An object has another state than this handler was told last; or, with [`Cause::Resync`] and
-    /// sometimes [`Cause::Relist`], the same.
+    /// An object has a new state.
+    ///
+    /// With [`Cause::Resync`], and sometimes with [`Cause::Relist`], the state is unchanged.
     #[doc(alias = "OnUpdate")]
     Updated {
-        /// What was told last.
+        /// The state that was delivered last.
         old: Object<K>,
-        /// What is now.
+        /// The new state.
         new: Object<K>,
-        /// Why it is told.
+        /// The reason for this event.
         cause: Cause,
     },
-    /// An object is gone.
+    /// An object was deleted.
     #[doc(alias = "OnDelete")]
     Deleted(Deleted<K>),
-    /// All `Added` of the beginning have been told.
+    /// All initial `Added` events have been delivered.
     #[doc(alias = "HasSynced")]
     #[doc(alias = "SingleFileTracker")]
     #[doc(alias = "AsyncTracker")]
@@ -50,7 +52,10 @@ pub enum Event<K> {
 }
 
 impl<K> Event<K> {
-    /// The object: of a deletion its last known state, if one is known; `None` for [`Event::Synced`].
+    /// Returns the object of this event.
+    ///
+    /// For a deletion, this is the last known state, or `None` if no state is known. Returns `None` for
+    /// [`Event::Synced`].
     pub fn object(&self) -> Option<&Object<K>> {
         match self {
             Self::Added { object, .. } => Some(object),
@@ -60,7 +65,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// The state that this handler was told before; of an update only.
+    /// Returns the previously delivered state; `None` unless the event is an update.
     pub fn old(&self) -> Option<&Object<K>> {
         match self {
             Self::Updated { old, .. } => Some(old),
@@ -68,8 +73,9 @@ impl<K> Event<K> {
         }
     }
 
-    /// Whether it is about an object that was there when this handler began: part of the first list, or of the
-    /// cache that a late handler is told first.
+    /// Returns whether the event adds an object of the initial state of this handler.
+    ///
+    /// The initial state is the first list, or the cache at the time of a late registration.
     pub fn is_in_initial_list(&self) -> bool {
         matches!(
             self,
@@ -80,7 +86,7 @@ impl<K> Event<K> {
         )
     }
 
-    /// What led to it; of an update only.
+    /// Returns the cause of an update; `None` for other events.
     pub fn cause(&self) -> Option<Cause> {
         match self {
             Self::Updated { cause, .. } => Some(*cause),
@@ -88,7 +94,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// Which object it is about; `None` for [`Event::Synced`].
+    /// Returns the name of the object; `None` for [`Event::Synced`].
     pub fn object_name(&self) -> Option<&ObjectName> {
         match self {
             Self::Deleted(deleted) => Some(deleted.object_name()),
@@ -97,16 +103,16 @@ impl<K> Event<K> {
     }
 }
 
-/// Hears every change of an informer's cache, one at a time and in order.
+/// Receives every change of an informer's cache, one event at a time and in order.
 ///
-/// While a call is waiting, this handler's events gather in its own buffer; nobody else notices. Long
-/// work belongs into a work queue. A call that blocks its thread instead of waiting holds up the
-/// runtime; a handler that must block is registered with `dedicated_thread()`.
+/// While a call is pending, further events for this handler wait in its own buffer; other handlers are
+/// not affected. Use a work queue for long work. A call that blocks its thread also blocks the runtime;
+/// register a handler that must block with `dedicated_thread()`.
 ///
-/// A panic is caught and reported, the event counts as handled, and the next one follows after one
-/// second. (With `panic = "abort"` nothing can be caught.)
+/// A panic is caught and reported. The event counts as handled, and the next event is delivered one
+/// second later. With `panic = "abort"`, a panic ends the process.
 ///
-/// What is handed over can't be changed:
+/// A handler can't modify the objects that it receives:
 ///
 /// ```compile_fail,E0594
 /// # use kube_informer::event_handler::{Event, EventHandler};
@@ -123,22 +129,22 @@ impl<K> Event<K> {
 #[doc(alias = "ResourceEventHandler")]
 #[doc(alias = "TypedResourceEventHandler")]
 pub trait EventHandler<K>: Send + 'static {
-    /// Handles one event. The next one comes when the future is ready.
+    /// Handles one event. The next event is delivered when the future completes.
     ///
     /// # Cancel safety
-    /// When the informer is dropped instead of shut down, the future is dropped at an await.
+    /// If the informer is dropped instead of shut down, the future is dropped at an await point.
     fn handle(&mut self, event: Event<K>) -> impl Future<Output = ()> + Send;
 }
 
-/// What a closure may return: nothing, or a future that returns nothing.
+/// The return type of a closure: `()`, or a future that returns `()`.
 ///
-/// `M` only keeps the two apart for the compiler.
+/// `M` is a marker that distinguishes the two implementations.
 pub trait Outcome<M>: Sealed<M> {
     #[doc(hidden)]
     fn into_waiting(self) -> Option<BoxFuture<'static, ()>>;
 }
 
-/// Marks a closure that is done when it returns.
+/// Marks a synchronous closure, whose work is done when it returns.
 #[derive(Debug)]
 pub struct Done;
 
@@ -146,7 +152,7 @@ pub struct Done;
 #[derive(Debug)]
 pub struct Waits;
 
-/// Nothing else can be an outcome, so that the two kinds stay apart.
+/// Prevents other implementations of [`Outcome`], which could overlap with these two.
 #[doc(hidden)]
 pub trait Sealed<M> {}
 
@@ -168,7 +174,7 @@ impl<F: Future<Output = ()> + Send + 'static> Outcome<Waits> for F {
 
 type Callback<A> = Box<dyn FnMut(A) -> Option<BoxFuture<'static, ()>> + Send>;
 
-/// A handler made of closures, each optional, sync or async.
+/// A handler made of closures. Each closure is optional and either sync or async.
 #[doc(alias = "ResourceEventHandlerFuncs")]
 #[doc(alias = "ResourceEventHandlerDetailedFuncs")]
 #[doc(alias = "TypedResourceEventHandlerFuncs")]
@@ -190,12 +196,12 @@ impl<K> std::fmt::Debug for Callbacks<K> {
 }
 
 impl<K> Callbacks<K> {
-    /// No closures: hears nothing.
+    /// Creates a handler without closures, which ignores all events.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Called with each new object, and whether it was there at the beginning.
+    /// Sets the closure for [`Event::Added`]; its arguments are the object and `in_initial_list`.
     #[doc(alias = "AddFunc")]
     #[doc(alias = "OnAdd")]
     #[must_use]
@@ -209,7 +215,7 @@ impl<K> Callbacks<K> {
         self
     }
 
-    /// Called with what was told last and what is now.
+    /// Sets the closure for [`Event::Updated`]; its arguments are the old and the new state.
     #[doc(alias = "UpdateFunc")]
     #[doc(alias = "OnUpdate")]
     #[must_use]
@@ -223,7 +229,7 @@ impl<K> Callbacks<K> {
         self
     }
 
-    /// Called with what is gone.
+    /// Sets the closure for [`Event::Deleted`].
     #[doc(alias = "DeleteFunc")]
     #[doc(alias = "OnDelete")]
     #[must_use]
@@ -258,13 +264,16 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
     }
 }
 
-/// A handler that hears only of the objects a filter lets through.
+/// A handler that receives only the events of objects that pass a filter.
 ///
-/// An object that begins to pass is told as added (not as initial), one that ceases to pass as
-/// deleted with its last passing state. What was told as added is told as deleted in the end, also if
-/// its last state does not pass, as when a [`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce)
-/// buffer has merged the two; client-go drops that deletion. For this the names of all objects are
-/// remembered that it has let through.
+/// If an update makes an object pass the filter, the inner handler receives `Added`, with
+/// `in_initial_list` false. If an update makes an object fail the filter, it receives `Deleted` with the
+/// last state that passed.
+///
+/// Every object that was delivered as added is eventually delivered as deleted, even if its last state
+/// does not pass the filter. This occurs when a
+/// [`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce) buffer has merged an update and a
+/// deletion; client-go drops such a deletion. The filter keeps the names of all objects that pass.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[doc(alias = "TypedFilteringResourceEventHandler")]
 #[derive_where(Debug)]
@@ -280,7 +289,7 @@ impl<K, F, H> Filtering<K, F, H>
 where
     F: Fn(&Object<K>) -> bool,
 {
-    /// Lets through to `handler` what `filter` says yes to.
+    /// Creates a handler that forwards the events of objects for which `filter` returns true.
     pub fn new(filter: F, handler: H) -> Self {
         Self {
             filter,
@@ -310,7 +319,7 @@ where
         }
     }
 
-    /// Whether a state passes, which is remembered of its object.
+    /// Returns whether a state passes the filter, and records the result for the object.
     fn admits(&mut self, object: &Object<K>) -> bool {
         let passes = (self.filter)(object);
         if passes {
@@ -335,13 +344,13 @@ where
     }
 }
 
-/// A handler that puts the name of every object it hears of into a work queue.
+/// A handler that adds the name of the object of every event to a work queue.
 #[derive(Debug)]
 pub struct Enqueue {
     queue: Arc<RateLimitingQueue<ObjectName>>,
 }
 
-/// A handler that puts the name of every object that was added, updated or deleted into `queue`.
+/// Creates a handler that adds the name of every added, updated or deleted object to `queue`.
 pub fn enqueue(queue: &RateLimitingQueue<ObjectName>) -> Enqueue {
     Enqueue {
         queue: Arc::new(queue.clone()),

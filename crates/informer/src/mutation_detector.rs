@@ -1,18 +1,20 @@
-//! Finds objects that somebody changes while everybody shares them. Off unless asked for, and then a
-//! tool for tests: it costs a copy of every object and a comparison each second.
+//! Detects mutations of cached objects, which all handlers and readers share.
 //!
-//! A cached object is behind an `Arc`, so only a type with interior mutability (a `Mutex`, an atomic,
-//! a `OnceCell` in a field) can be changed there. Such a change reaches all handlers and readers, no
-//! server knows of it, and the next state from the watch undoes it.
+//! The detector is off by default and intended for tests: it copies every object and compares all copies
+//! each second.
 //!
-//! # What it promises
+//! A cached object is behind an `Arc`, so only a type with interior mutability (a field with a `Mutex`, an
+//! atomic or a `OnceCell`) can be mutated. Such a mutation is visible to all handlers and readers, is not
+//! sent to the server, and is overwritten by the next state from the watch.
 //!
-//! - A state is copied before any handler, reader or index function can see it, so whatever they do
-//!   to it is a difference. Whoever changes it first is not known, but which object it is.
-//! - Each state that differs is reported once.
-//! - A copy is let go of at the first check after the last holder of its state is gone.
-//! - It changes nothing and holds no lock. What the type's `Clone` shares with the original, and what
-//!   its `PartialEq` leaves out, it can't see.
+//! # Guarantees
+//!
+//! - A state is copied before a handler, reader or index function can access it, so any later mutation is
+//!   a difference from the copy. The report names the object, but not the code that changed it.
+//! - Each mutated state is reported once.
+//! - A copy is dropped at the first check after the last reference to its state is dropped.
+//! - The detector does not modify objects and holds no lock. It can't detect mutations of data that the
+//!   type's `Clone` shares with the original or that its `PartialEq` ignores.
 
 use std::{
     collections::BTreeSet,
@@ -30,19 +32,19 @@ use crate::{
     reflector::{DeltaKind, Error},
 };
 
-/// How often everything is compared: client-go's period.
+/// Interval between two checks; the same as in client-go.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// So many states are compared before the informer's loop looks at its commands again.
+/// Maximum number of states compared before the informer's loop handles its commands again.
 const SLICE: usize = 1024;
 
-/// The copies of one informer. `K` needs its bounds only where this is made.
+/// The copies of one informer. Only [`MutationDetector::new`] requires `Clone` and `PartialEq`.
 pub(crate) struct MutationDetector<K> {
     copy: fn(&K) -> K,
     is_equal: fn(&K, &K) -> bool,
-    /// In no particular order.
+    /// The copies, in no particular order.
     copies: Vec<Copied<K>>,
-    /// How many of them the check under way has been through.
+    /// Number of copies that the current check has compared.
     checked: usize,
     due: Instant,
 }
@@ -51,7 +53,7 @@ struct Copied<K> {
     name: ObjectName,
     revision: ResourceVersion,
     shared: Weak<K>,
-    /// In a box, so that room in the list costs little.
+    /// Boxed, so that spare capacity of the list is cheap.
     copy: Box<K>,
 }
 
@@ -69,7 +71,7 @@ impl<K> MutationDetector<K> {
         }
     }
 
-    /// Copies what a delta brings.
+    /// Copies the objects of a delta.
     pub(crate) fn take_in(&mut self, delta: &DeltaKind<K>) {
         let objects = match delta {
             DeltaKind::Added(object)
@@ -84,7 +86,7 @@ impl<K> MutationDetector<K> {
             DeltaKind::SyncAll | DeltaKind::Bookmark { .. } => &[],
         };
         let copied: BTreeSet<*const K> = match delta {
-            // It brings what has not changed as the very object that is in the cache.
+            // A list contains unchanged objects as the same `Arc` as in the cache.
             DeltaKind::ReplacedAll { .. } => {
                 let copied = self.copies.iter();
                 copied.map(|copied| copied.shared.as_ptr()).collect()
@@ -99,8 +101,10 @@ impl<K> MutationDetector<K> {
         new.for_each(|object| self.copy(object));
     }
 
-    /// Copies one state. A broken one has no body; one whose body can't be copied, or is not equal to
-    /// its own copy (a NaN is not), can't be watched.
+    /// Copies one state, except a broken object, which has no body.
+    ///
+    /// If cloning panics, or if the copy is not equal to the original (because of a NaN, for example), a
+    /// warning is logged and mutations of this state are not detected.
     pub(crate) fn copy(&mut self, object: &Object<K>) {
         let Ok(shared) = object.get() else {
             return;
@@ -125,13 +129,14 @@ impl<K> MutationDetector<K> {
         });
     }
 
-    /// When the next check is due; `None` while there is nothing to compare.
+    /// Returns the time of the next check; `None` while there is nothing to compare.
     pub(crate) fn due(&self) -> Option<Instant> {
         (!self.copies.is_empty()).then_some(self.due)
     }
 
-    /// Compares the next [`SLICE`] states; what has changed. It is due again at once until it is
-    /// through, and then a second later.
+    /// Compares the next [`SLICE`] states, and returns an error for each mutated state.
+    ///
+    /// The next call is due at once until all states have been compared, then one [`PERIOD`] later.
     pub(crate) fn check(&mut self) -> Vec<Error> {
         let mut mutated = Vec::new();
         for _ in 0..SLICE {
@@ -159,7 +164,7 @@ impl<K> MutationDetector<K> {
         mutated
     }
 
-    /// Compares everything at once, from the beginning.
+    /// Compares all states, and returns an error for each mutated state.
     pub(crate) fn check_all(&mut self) -> Vec<Error> {
         self.checked = 0;
         let mut mutated = self.check();
@@ -174,7 +179,7 @@ impl<K> MutationDetector<K> {
 enum State {
     Unchanged,
     Mutated,
-    /// Nobody holds it any more, or it can't be compared.
+    /// The state is no longer in use, or can't be compared.
     Void,
 }
 

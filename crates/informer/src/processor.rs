@@ -1,9 +1,10 @@
-//! Fans each change out to the listeners, and knows which of them is due a resync.
+//! Delivers each change to all listeners, and schedules their resyncs.
 //!
-//! Owned by the controller's task. A listener has its own buffer and its own task, so a slow handler
-//! holds back nobody: [`Processor::distribute`] never waits. The one exception is chosen by the user:
-//! while a `Block` buffer is full there is no [`Processor::room`], and the controller pops nothing but
-//! what the informer needs to have synced.
+//! Guarantees: every listener has its own buffer and its own task, so a slow handler does not delay other
+//! handlers, and [`Processor::distribute`] does not wait for handlers. The exception is a full `Block` buffer:
+//! [`Processor::room`] is then 0, and the controller pops only what the informer needs to become synced.
+//!
+//! The controller's task owns the processor. The processor does not read the queue or write the store.
 
 mod buffer;
 mod handler_status;
@@ -37,7 +38,7 @@ pub(crate) struct Processor<K> {
     listeners: Vec<Listener<K>>,
     tasks: JoinSet<()>,
     schedule: Schedule<ListenerId>,
-    /// Who hears of resyncs and of unchanged objects, until the next tick.
+    /// Listeners that receive resyncs and unchanged objects until the next tick.
     due: BTreeSet<ListenerId>,
     /// Wakes the controller when a full `Block` buffer has room again.
     room: Arc<Notify>,
@@ -57,8 +58,9 @@ where
         }
     }
 
-    /// Lets a listener join between two batches, and runs its task. It hears what the cache has, and then
-    /// everything that comes after.
+    /// Adds a listener between two batches, and spawns its task.
+    ///
+    /// The listener receives the current objects of the cache, then all later changes.
     pub(crate) fn add(
         &mut self,
         listener: Listener<K>,
@@ -76,15 +78,14 @@ where
         while self.tasks.try_join_next().is_some() {}
     }
 
-    /// Lets a listener go: the callback in progress ends, the rest is discarded.
+    /// Removes a listener. The callback in progress runs to its end; waiting notifications are discarded.
     pub(crate) fn remove(&mut self, id: ListenerId) {
         self.schedule.remove(id);
         self.due.remove(&id);
         self.listeners.retain(|listener| listener.id != id);
     }
 
-    /// Tells every listener what it has to hear of a batch that has just been applied. Each is woken as
-    /// soon as its own buffer has all of it.
+    /// Delivers the changes of an applied batch to the buffers of all listeners.
     pub(crate) async fn distribute(&self, changes: &[Change<K>]) {
         let now = Instant::now();
         let together = |one: &Change<K>, next: &Change<K>| is_single(one) && is_single(next);
@@ -132,7 +133,7 @@ where
         }
     }
 
-    /// Every source's first list has been told.
+    /// Delivers `Synced` to all listeners, after the first lists of all sources.
     pub(crate) fn synced(&self) {
         let now = Instant::now();
         for listener in &self.listeners {
@@ -145,33 +146,34 @@ where
         self.due.contains(&listener.id)
     }
 
-    /// How many single changes may be distributed now: 0 while a `Block` buffer is full.
+    /// Returns the number of single changes that fit in all buffers; 0 while a `Block` buffer is full.
     pub(crate) fn room(&self) -> usize {
         let rooms = self.listeners.iter().map(|listener| listener.buffer.room());
         rooms.min().unwrap_or(usize::MAX)
     }
 
-    /// Resolves some time after a full `Block` buffer has got room.
+    /// Waits until a full `Block` buffer has room again.
     pub(crate) async fn room_made(&self) {
         self.room.notified().await;
     }
 
-    /// The informer runs from now on: the resync timer begins.
+    /// Starts the resync timer, when the informer starts to run.
     pub(crate) fn started(&mut self) {
         self.schedule.start(Instant::now());
     }
 
-    /// Waits until some listener may be due a resync; for ever if none wants any.
+    /// Waits until a listener may be due for a resync; forever if no listener has a resync period.
     pub(crate) async fn next_resync(&self) {
         clock::until(self.schedule.next_tick()).await;
     }
 
-    /// Marks who is due, until the next tick; whether anybody is. To be called when all of the last
-    /// resync has been distributed.
+    /// Determines the listeners that are due until the next tick. Returns whether there are any.
+    ///
+    /// The caller must have distributed the whole last resync.
     pub(crate) fn tick(&mut self) -> bool {
         let mut due = self.schedule.tick(Instant::now());
-        // Who has not heard all of the last resync gets no other behind it: a handler that is slower
-        // than its period would fall behind for ever.
+        // A listener that still handles its last resync does not receive another. Otherwise the
+        // backlog of a handler that is slower than its resync period would grow without limit.
         for listener in &self.listeners {
             if listener.buffer.is_resyncing() {
                 due.remove(&listener.id);
@@ -181,7 +183,7 @@ where
         !self.due.is_empty()
     }
 
-    /// Lets every listener end and waits for it; how many notifications nobody was told of.
+    /// Closes all listeners and waits for their tasks. Returns the number of discarded notifications.
     pub(crate) async fn close(mut self, closing: Closing) -> u64 {
         for listener in &self.listeners {
             listener.buffer.close(closing);
@@ -205,7 +207,7 @@ where
     }
 }
 
-/// Whether it is of one object.
+/// Returns whether a change concerns a single object.
 fn is_single<K>(change: &Change<K>) -> bool {
     matches!(
         change,

@@ -1,5 +1,4 @@
-//! Warm start: the cache begins with what was saved, and the watch goes on from there instead of
-//! listing everything again.
+//! Warm start: fills the cache from a saved store and resumes the watch, without a new list.
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -17,47 +16,49 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! - **Saved** is one moment of the cache with the revision of each source: when the informer is
-//!   stopped by [`Controller::run`](crate::controller::Controller::run)'s future, by
-//!   [`SharedInformer::save`](crate::shared_informer::SharedInformer::save), and every so often if
-//!   [`SavedStore::every`] says so. Nothing waits for the disk, and a crash at any point leaves the old
-//!   store or the new one.
-//! - **Loaded** is all of it or nothing. One object of each source is asked for, to see that the server
-//!   has come as far. Then the cache has all of it, whichever queue it goes through, and handlers hear it
-//!   as the initial list. Then the watch begins at the saved revision: what happened meanwhile comes as
-//!   updates and deletions.
-//! - **Synced** is said when what was loaded is in the cache and the watch from there has told something
-//!   or stood for a second without an error (an expired revision is told inside the watch, at once), for
-//!   every source. What is served is then no older than what was saved, and what is missing is on its
-//!   way. If everything had to be listed after all, that list is in the cache first.
-//! - A revision that has **expired** leads to a list, of which handlers hear the difference.
-//! - Whatever does not fit is a **cold start** with its [reason](crate::status::ColdReason), in
-//!   [`Status::warm_start`](crate::status::Status::warm_start) and in the log: another server (told by
-//!   the uid of the namespace `kube-system`), one that was put back behind the saved revision, another
-//!   kind, metadata alone or not, other namespaces or selectors, other pruned fields, another version of
-//!   the program, another format, or damage.
-//! - **Whose** it is must be known. A server that does not say who it is, because the program may not
-//!   `get` that namespace or because it fails, is asked once more before each save, for 5 s at most. As
-//!   long as it does not say, nothing is saved, and
-//!   [`Status::last_save_error`](crate::status::Status::last_save_error) has the reason;
-//!   [`SavedStore::server`] names it instead.
-//! - **Broken** objects are saved and loaded as broken: the same version of the program reads them no
-//!   better.
-//! - **Secrets** are refused, their metadata too, until [`SavedStore::allow_secrets`].
+//! - **Save.** A save contains the cache at one moment and the revision of each source. The informer
+//!   saves when the future passed to [`Controller::run`](crate::controller::Controller::run) completes,
+//!   on [`SharedInformer::save`](crate::shared_informer::SharedInformer::save), and periodically with
+//!   [`SavedStore::every`]. Neither the cache nor the handlers wait for the disk. A crash at any point
+//!   leaves either the old store or the new one.
+//! - **Load.** A store is loaded completely or not at all. The informer first requests one object per
+//!   source, to check that the server has reached the saved revision. It then applies all saved objects to
+//!   the cache, with any queue, and handlers receive them as the initial list. The watch resumes at the
+//!   saved revision and delivers the changes since the save as updates and deletions.
+//! - **Sync.** The informer is synced when the loaded objects are in the cache and, for every source, the
+//!   resumed watch has delivered an event or has been open for one second without an error. (A server
+//!   reports an expired revision inside the watch, at once.) The cache is then at least as recent as
+//!   the save. If a source had to be listed instead, that list is in the cache first.
+//! - **Expired revision.** The informer lists again, and handlers receive only the differences.
+//! - **Mismatch.** If the store does not match the informer, the informer starts cold. The
+//!   [reason](crate::status::ColdReason) is in [`Status::warm_start`](crate::status::Status::warm_start)
+//!   and in the log: a different server (identified by the uid of the namespace `kube-system`), a server
+//!   that was restored to a revision before the saved one, a different kind, full objects instead of
+//!   metadata or the reverse, different namespaces, selectors or pruned fields, a different program
+//!   version or file format, or a damaged file.
+//! - **Server identity.** The store is saved only if the identity of the server is known. If the request
+//!   for the namespace fails or is forbidden, the informer retries it before each save, for at most 5 s.
+//!   Until it succeeds, nothing is saved, and
+//!   [`Status::last_save_error`](crate::status::Status::last_save_error) contains the reason.
+//!   [`SavedStore::server`] sets the identity explicitly.
+//! - **Broken objects** are saved and loaded as broken, because the same program version can't decode
+//!   them either.
+//! - **Secrets**, including their metadata, are rejected unless [`SavedStore::allow_secrets`] is set.
 //!
-//! What is spared is the server's work and the wire: loading takes as long as a list from a server in the
-//! same process (0.96 to 1.08 of it for 100,000 pods, a save 0.3 to 0.5, by
-//! `cargo bench -p kube-informer --bench warm_start`).
+//! A warm start reduces server load and network traffic, not the time to load: loading takes as long as a
+//! list from a server in the same process (0.96 to 1.08 of it for 100,000 pods; a save takes 0.3 to 0.5;
+//! measured by `cargo bench -p kube-informer --bench warm_start`).
 //!
-//! What was saved is what pruning and the transform left, written by the type's `Serialize` (of a
-//! [`Pruned`](crate::pruning::Pruned) one by that of the whole) and read by its `Deserialize`: a field that these leave out is gone. So is what is new in the type, until the object
-//! changes; that is what the version of a [`SavedStore`] is for.
+//! Objects are saved after pruning and the transform. The type's `Serialize` writes them (for a
+//! [`Pruned`](crate::pruning::Pruned) type, that of the whole type) and its `Deserialize` reads them; a
+//! field that these skip is lost. A field that is new in the type is missing until the object changes;
+//! change the version of the [`SavedStore`] to prevent this.
 //!
-//! To begin with objects of one's own instead, without a revision and without telling anybody, there is
+//! This module does not accept objects from other origins. Use
 //! [`InformerBuilder::known_objects`](crate::informer::InformerBuilder::known_objects) of the plain
-//! informer: it lists nevertheless.
+//! informer for these: it fills the cache without a revision and without events, and still lists.
 
 mod file;
 mod format;
@@ -75,10 +76,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Where the store of an informer is saved to and loaded from, and what has to be the same.
+/// The location of a saved store, and the properties that must match to load it.
 ///
-/// Files are made with mode 0600 and folders with 0700, where there are modes. Beside the file stand
-/// `….lock`, which keeps other writers out, and for the time of a save `….tmp`.
+/// On platforms with file modes, files are created with mode 0600 and directories with 0700. A file
+/// `….lock` next to the store excludes other writers. A file `….tmp` exists during a save.
 #[doc(alias = "initialState")]
 #[must_use]
 #[derive(Clone)]
@@ -94,7 +95,7 @@ pub struct SavedStore {
 #[derive(Clone, Debug)]
 enum Location {
     File(PathBuf),
-    /// The name follows from the kind and from what is listed.
+    /// The file name is derived from the kind and from the list options.
     Directory(PathBuf),
 }
 
@@ -108,20 +109,23 @@ impl fmt::Debug for SavedStore {
 }
 
 impl SavedStore {
-    /// One file, for one informer.
+    /// Saves the store of one informer to this file.
     ///
-    /// The version stands for everything that decides what an object looks like in the cache and that
-    /// nobody can compare: the type and the transform. With another version than it was saved with, a
-    /// store is not loaded; nor is one from which other fields were pruned, which is seen without it. `env!("CARGO_PKG_VERSION")`, or whatever names a build, is always right.
+    /// The version represents the parts of the program that determine the cached form of an object and that
+    /// can't be compared: the type and the transform. A store that was saved with a different version is not
+    /// loaded. The pruned fields are compared separately and need no new version.
+    /// `env!("CARGO_PKG_VERSION")`, or any other identifier of the build, is always a correct version.
     pub fn in_file(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self::at(Location::File(path.into()), version.into())
     }
 
-    /// A directory, for any number of informers: each has a file of its own, whose name is made of its
-    /// kind, of what it lists and of what is pruned. Files of informers that are no more stay there. Informers of the same
-    /// objects of several servers need a directory for each server.
+    /// Saves the stores of any number of informers to this directory, one file each.
     ///
-    /// For the version see [`SavedStore::in_file`].
+    /// The file name is derived from the kind, the list options and the pruned fields. Files of informers
+    /// that no longer exist are not deleted. Informers of the same objects on several servers require one
+    /// directory per server.
+    ///
+    /// See [`SavedStore::in_file`] for the version.
     pub fn in_directory(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self::at(Location::Directory(path.into()), version.into())
     }
@@ -142,29 +146,31 @@ impl SavedStore {
         }
     }
 
-    /// Saves also while the informer runs, with pauses of this length, beginning with one. Without this
-    /// call a program that is killed leaves what was saved at its last end. Zero is as if it were not
-    /// called.
+    /// Also saves while the informer runs, with this pause before each save.
+    ///
+    /// Without periodic saves, a program that is killed leaves the store of its last regular shutdown. Zero
+    /// disables periodic saves.
     pub fn every(mut self, pause: Duration) -> Self {
         self.every = Some(pause).filter(|pause| !pause.is_zero());
         self
     }
 
-    /// Names the server, instead of asking it for the uid of its namespace `kube-system`: for programs
-    /// that may not `get` that, and for sources that are no Kubernetes server. The name must be of this
-    /// server alone.
+    /// Sets the identity of the server, instead of requesting the uid of its namespace `kube-system`.
+    ///
+    /// Use this if the program has no permission to `get` the namespace, or if a source is not a Kubernetes
+    /// server. The name must be unique to this server.
     pub fn server(mut self, name: impl Into<String>) -> Self {
         self.server = Some(name.into());
         self
     }
 
-    /// Lets Secrets be saved, in the clear, and loaded.
+    /// Allows Secrets to be saved and loaded. They are saved unencrypted.
     pub fn allow_secrets(mut self) -> Self {
         self.secrets = true;
         self
     }
 
-    /// The wall clock by which the age of a saved store is told; the system's if never said.
+    /// Sets the wall clock that determines the age of a saved store. The default is the system clock.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(now);
         self

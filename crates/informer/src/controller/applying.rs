@@ -1,8 +1,10 @@
-//! Puts changes into the queue and applies batches to the store: small ones in place, and lists on the pool for
-//! blocking work, for they take so long that other tasks of the thread would have to wait.
+//! Adds changes to the queue and applies batches to the store.
 //!
-//! Guarantees: batches are applied one after the other, whichever thread applies them, and readers see each
-//! whole. The loop does nothing else meanwhile.
+//! Small batches are applied on the loop's thread. Lists are applied on the pool for blocking work, because
+//! they would delay other tasks of the thread.
+//!
+//! Guarantees: batches are applied one after the other on any thread, and each becomes visible to readers as a
+//! whole. The loop waits for each batch.
 
 use std::ops::{Deref, DerefMut};
 
@@ -16,7 +18,7 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// A part of the loop that another thread has while it works for the loop.
+/// A part of the loop that can be lent to another thread.
 pub(crate) struct Lent<T>(Option<T>);
 
 impl<T> Lent<T> {
@@ -42,7 +44,7 @@ impl<T> DerefMut for Lent<T> {
 }
 
 impl<T: Send + 'static> Lent<T> {
-    /// Lends the part to the pool for blocking work.
+    /// Runs `work` with the part on the pool for blocking work.
     async fn lend<R: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut T) -> R + Send + 'static,
@@ -59,7 +61,7 @@ impl<T: Send + 'static> Lent<T> {
 }
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Applies a batch; what has changed.
+    /// Applies a batch and returns the changes.
     pub(super) async fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         if !is_long(&batch, self.parts.indexer.snapshot().len()) {
             return self.parts.indexer.apply(batch);
@@ -68,7 +70,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
         indexer.lend(move |indexer| indexer.apply(batch)).await
     }
 
-    /// Lets the queue take something that concerns this many objects.
+    /// Calls `take` with the queue, on the pool for blocking work if it concerns many objects.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
         objects: usize,
@@ -83,7 +85,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
     }
 }
 
-/// Reports to the collector of metrics, if there is one, what handlers are about to receive.
+/// Reports the changes to the metrics collector, if one is set, before handlers receive them.
 pub(super) async fn report_changes<K>(meter: Meter, changes: Vec<Change<K>>) -> Vec<Change<K>>
 where
     K: Send + Sync + 'static,
@@ -111,7 +113,8 @@ fn is_long_list<K>(change: &Change<K>) -> bool {
     }
 }
 
-/// Whether a batch concerns so many objects, of which a list deletes those that it does not have.
+/// Returns whether a batch concerns many objects. A list also concerns the stored objects, because it
+/// deletes those that it does not contain.
 fn is_long<K>(batch: &Batch<K>, stored: usize) -> bool {
     let mut deltas = batch.deltas.iter();
     let has_list = deltas.any(|delta| match &delta.kind {

@@ -1,39 +1,39 @@
-//! Whether the server serves an informer's kind at all, and what to do when that changes.
+//! Determines whether the server serves an informer's kind, and suspends or resumes the reflectors.
 //!
-//! That it does not takes two facts: the kind's definition was deleted, and the server answers the kind's own
-//! requests with 404. One alone may be wrong: a deletion can be received late, and a server also answers 404
-//! while it is starting, or when one version of several is no longer served, and then the objects still exist.
+//! A kind counts as not served if its definition was deleted and the server responds to requests for the kind
+//! with 404. One of these conditions is not sufficient: a deletion can be received late. A server also responds
+//! with 404 while it starts, or when it no longer serves one of several versions; the objects then still exist.
 
 use tokio::sync::watch;
 
 use crate::reflector::NotServed;
 
-/// What is known of the definition of a kind.
+/// The known state of the definition of a kind.
 #[cfg_attr(
     not(feature = "client"),
     expect(dead_code, reason = "only a factory follows definitions")
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Definition {
-    /// Nothing: perhaps the kind has none, as the server's own.
+    /// No information. The kind may have no definition, as with built-in kinds.
     #[default]
     Unknown,
-    /// It exists. Sent again with each of its changes.
+    /// The definition exists. Sent again on each change of the definition.
     There,
-    /// It existed, and was deleted.
+    /// The definition existed and was deleted.
     Deleted,
 }
 
-/// What the reflectors of an informer are to do.
+/// The required action of an informer's reflectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Availability {
-    /// To begin anew, at once.
+    /// Restart at once.
     Active,
-    /// To hand on that no object exists any more, and to request nothing.
+    /// Report that no objects exist, and send no requests.
     Dormant,
 }
 
-/// Decides from both facts.
+/// Follows both conditions and determines the availability.
 pub(super) struct Following {
     definition: watch::Receiver<Definition>,
     not_served: NotServed,
@@ -51,10 +51,10 @@ impl Following {
         }
     }
 
-    /// Waits until the reflectors are to do something else.
+    /// Waits until the required action changes.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// This method is cancel safe.
     pub(super) async fn changed(&mut self) -> Availability {
         let mut is_new = self.definition.has_changed().unwrap_or_default();
         loop {
@@ -66,7 +66,7 @@ impl Following {
                     return Availability::Dormant;
                 }
                 (Definition::There, true) => return self.activate(),
-                // This change may be what was waited for: it is established, or its version is served.
+                // The change may make the kind available: it is established, or its version is served.
                 (Definition::There, false) if refused && is_new => return self.activate(),
                 _ => {}
             }
@@ -75,11 +75,11 @@ impl Following {
                 changed = self.definition.changed() => {
                     is_new = true;
                     if changed.is_err() {
-                        // Nothing follows the definition any more.
+                        // The definition is no longer followed.
                         std::future::pending::<()>().await;
                     }
                 }
-                // The sender is a field, so there is always one.
+                // This can't fail, because the sender is a field of `self`.
                 _ = self.answers.changed() => is_new = false,
             }
         }
@@ -87,13 +87,13 @@ impl Following {
 
     fn activate(&mut self) -> Availability {
         self.is_dormant = false;
-        // What the reflectors before were told says nothing of the kind as it is now.
+        // Discards 404 responses to the previous reflectors, which may be outdated.
         self.not_served.clear();
         Availability::Active
     }
 }
 
-/// Waits until the reflectors are to do something else; for ever if nothing is followed.
+/// Waits until the required action changes; forever without a definition to follow.
 pub(super) async fn next(following: Option<&mut Following>) -> Availability {
     match following {
         Some(following) => following.changed().await,

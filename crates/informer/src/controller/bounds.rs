@@ -1,17 +1,19 @@
-//! How much may be between the reflectors and the store.
+//! Limits of the number of changes between the reflectors and the store.
 
 use crate::queue::BATCH;
 
-/// So many changes may wait in the queue, and as many be on their way to it, before the reflectors
-/// wait: two batches, client-go's bound for working ahead of its handlers.
+/// Maximum number of changes in the queue, and also in the channel before it.
+///
+/// Reflectors wait while both are full. The value is two batches, client-go's limit of changes ahead of
+/// its handlers.
 pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 
-/// How much the loop does at one go, and how much may wait for it.
+/// Limits of the loop's work per iteration, and of the changes that wait for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// So many changes are applied before commands are looked at.
+    /// Maximum number of changes applied before the loop handles commands.
     pub(crate) batch: usize,
-    /// So many may wait in the queue, and in the channel before it.
+    /// Maximum number of changes in the queue, and also in the channel before it.
     pub(crate) waiting: usize,
 }
 
@@ -25,7 +27,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// How many changes are taken from the channel when so many wait in the queue.
+    /// Returns how many changes to receive from the channel when `queued` changes wait in the queue.
     pub(super) fn room(self, queued: usize) -> usize {
         self.waiting.saturating_sub(queued).min(self.batch)
     }

@@ -1,7 +1,7 @@
-//! [`Config`]: a controller from parts, with a process function of the program's own.
+//! [`Config`]: builds a controller from parts, with a user-defined process function.
 //!
-//! It settles what [`ProcessLoop`] runs: a reflector, a [`DeltaFifo`] and the function that receives each
-//! key's deltas. It has no handlers, no store and no indices: those belong to the process function.
+//! It configures what [`ProcessLoop`] runs: a reflector, a [`DeltaFifo`] and the function that receives the
+//! deltas of each key. It has no handlers, store or indices; the process function provides them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,11 +22,10 @@ use crate::{
     reflector::ReflectorBuilder,
 };
 
-/// Settles the parts of a controller that calls the program's own process function.
+/// Configures a controller that calls a user-defined process function.
 ///
-/// The source is the reflector's: [`Reflector::builder`](crate::reflector::Reflector::builder) takes a
-/// [`ListerWatcher`](crate::transport::ListerWatcher), and also settles the error handler, page size,
-/// timeouts and name.
+/// [`Reflector::builder`](crate::reflector::Reflector::builder) sets the source, a
+/// [`ListerWatcher`](crate::transport::ListerWatcher), and the error handler, page size, timeouts and name.
 ///
 /// ```no_run
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -66,11 +65,11 @@ pub struct Config<K: Resource> {
 }
 
 impl<K: Resource> Config<K> {
-    /// A controller that lists and watches with `reflector`, queues in `queue`, and calls `process` with
-    /// all deltas of one key at a time, oldest first.
+    /// Creates a configuration from a reflector, a queue and a process function.
     ///
-    /// `process` runs on the controller's task, so it must not block. An error, or a panic, concerns that
-    /// key only: it is reported to the reflector's
+    /// The controller lists and watches with `reflector`, queues in `queue`, and calls `process` with all
+    /// deltas of one key at a time, oldest first. `process` runs on the controller's task, so it must not
+    /// block. An error or a panic affects only this key. It is reported to the reflector's
     /// [`on_error`](crate::reflector::ReflectorBuilder::on_error) as
     /// [`Error::Process`](crate::reflector::Error::Process).
     #[doc(alias = "Process")]
@@ -94,51 +93,50 @@ impl<K: Resource> Config<K> {
         }
     }
 
-    /// What the process function stores: usually the [`Indexer`](crate::Indexer) whose writer it owns.
+    /// Sets the store of the process function, usually the [`Indexer`](crate::Indexer) that it writes to.
     ///
     /// The queue compares lists with it to find deletions that the watch missed, and resyncs from it.
-    /// Without it, a deletion that happens between a watch and the next list is lost, and a resync
-    /// does nothing.
+    /// Without it, a deletion between the end of a watch and the next list is lost, and a resync has no
+    /// effect.
     #[doc(alias = "KnownObjects")]
     pub fn known_objects(mut self, known: impl Known<K> + Send + Sync + 'static) -> Self {
         self.known = Some(Arc::new(known));
         self
     }
 
-    /// The period after which all known objects are queued again, as
-    /// [`DeltaKind::Sync`](crate::reflector::DeltaKind::Sync); zero, the default, means never.
+    /// Sets the resync period; zero, the default, disables resyncs.
     ///
-    /// A key with waiting deltas is not queued again.
+    /// A resync queues all known objects again, as
+    /// [`DeltaKind::Sync`](crate::reflector::DeltaKind::Sync), except keys with waiting deltas.
     #[doc(alias = "FullResyncPeriod")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync.period = period;
         self
     }
 
-    /// Called once per resync period; if it returns false, that resync is skipped.
+    /// Sets a function that is called once per resync period; if it returns false, that resync is skipped.
     #[doc(alias = "ShouldResyncFunc")]
     pub fn should_resync(mut self, should_resync: impl FnMut() -> bool + Send + 'static) -> Self {
         self.resync.should_resync = Box::new(should_resync);
         self
     }
 
-    /// Whether the deltas that the process function returned an error for, or panicked on, are queued
-    /// again; false by default, and they are dropped then.
+    /// Sets whether deltas are queued again after the process function fails or panics.
     ///
-    /// They move to the end of the queue, and later deltas of that key follow them in order: nothing is
-    /// merged or lost. When every waiting key has failed since the last success, the controller pauses:
-    /// 5 ms at first, doubled each time up to 30 s. A new change or a resync ends the pause. There is no
-    /// limit on the number of attempts.
+    /// The default is false: the deltas are dropped. If true, they move to the end of the queue, and later
+    /// deltas of that key follow them in order; no delta is merged or lost. When every waiting key has
+    /// failed since the last success, the controller pauses: 5 ms at first, doubled each time up to 30 s. A
+    /// new change or a resync ends the pause. The number of attempts is not limited.
     ///
-    /// Deltas of a key that never succeeds stay queued. At 2,000 queued deltas the controller receives no
-    /// more from the watch, until some are processed.
+    /// Deltas of a key that never succeeds stay queued. At 2,000 queued deltas the controller stops
+    /// receiving from the watch until some deltas are processed.
     #[doc(alias = "RetryOnError")]
     pub fn retry_on_error(mut self, retry: bool) -> Self {
         self.retry_on_error = retry;
         self
     }
 
-    /// Makes the controller.
+    /// Builds the controller.
     #[doc(alias = "New")]
     pub fn build(self) -> ProcessLoop<K>
     where

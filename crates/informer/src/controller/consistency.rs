@@ -1,7 +1,9 @@
-//! Compares the store with the server every so often, and has listed anew what differs.
+//! Compares the store with the server periodically, and requests a new list of sources that differ.
 //!
-//! It runs beside the reflectors and never holds one up: it looks at snapshots, and its requests are its
-//! own. One that fails is not repeated before the next round.
+//! Guarantees: checks do not delay the reflectors, because they read snapshots and send their own requests. A
+//! failed request is not retried before the next round.
+//!
+//! A check does not modify the store; the new list does.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,17 +29,18 @@ use crate::{
     warm_start::SaveError,
 };
 
-/// What is asked for more often than this is asked for this often: a check costs the server a list.
+/// Minimum interval between checks; shorter intervals are raised to it. A check costs the server a list.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
 
-/// A queue by keys is empty between two changes, so one moment or the next will do.
+/// Interval between attempts to get a snapshot.
+///
+/// A queue by keys becomes empty between two changes, so a later attempt can succeed.
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
-/// If none of so many did, the next round may find one.
+/// Maximum number of attempts to get a snapshot in one round.
 const SETTLE_TRIES: u32 = 20;
 
-/// What lists do not mend is listed for once in so many rounds in the end, each of which costs a list
-/// too; a choice.
+/// Maximum number of rounds between lists for a difference that lists do not resolve.
 const GAP_MAX: u32 = 64;
 
 /// The checks of one informer.
@@ -57,14 +60,16 @@ struct Source {
     listed_for: Option<ListedFor>,
 }
 
-/// What everything was listed for last. If the same still differs, the list has lost what the watch
-/// before it had, or no list mends it: an object that the informer has left out, for example. Nothing
-/// tells which, so it is listed for again, ever more seldom.
+/// The difference that caused the last list.
+///
+/// The same difference may persist after the list. Either the list has lost a change of the previous watch,
+/// or no list can resolve the difference, for example for an object that the informer skipped. Both look
+/// the same, so lists are repeated at increasing intervals.
 struct ListedFor {
     fingerprint: u64,
-    /// From one list to the next, in rounds.
+    /// Number of rounds between two lists.
     gap: u32,
-    /// Rounds since the last one.
+    /// Number of rounds since the last list.
     rounds: u32,
 }
 
@@ -77,7 +82,7 @@ impl ListedFor {
         }
     }
 
-    /// The same differs after one round more: whether everything is to be listed again.
+    /// Records a round with the same difference. Returns whether to list again.
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -89,7 +94,7 @@ impl ListedFor {
     }
 }
 
-/// Never ends.
+/// Runs the checks, if they are enabled. Never completes.
 pub(super) async fn check_every_so_often<K>(check: Option<ConsistencyCheck<K>>)
 where
     K: Send + Sync + 'static,
@@ -101,7 +106,7 @@ where
 }
 
 impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
-    /// Has these reflectors listen to it.
+    /// Creates the checks, and connects them to the reflectors.
     pub(super) fn new(
         every: Duration,
         reflectors: &mut [InnerReflector<K>],
@@ -138,7 +143,9 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Half a period to a whole one, so that informers that started together don't ask together.
+    /// Returns a random pause between half a period and a whole one.
+    ///
+    /// Informers that started together thus do not send their requests together.
     fn pause(&mut self) -> Duration {
         let half = self.every / 2;
         half + half.mul_f64(self.rng.f64())
@@ -154,7 +161,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         };
         let description = source.lister_watcher.description();
         let mut comparison = Comparison::new(&snapshot, source.id, description);
-        // Revisions without an order name no state.
+        // A revision without an order does not identify a state.
         if !comparison.revision().is_comparable() {
             return;
         }
@@ -170,7 +177,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// A moment in which the store has what its sources had at their revisions.
+    /// Returns a snapshot in which the objects of each source match its revision.
     async fn settled(&self) -> Option<Snapshot<K>> {
         for _ in 0..SETTLE_TRIES {
             let (reply, moment) = oneshot::channel();
@@ -260,7 +267,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
     }
 }
 
-/// Has the server tell what it had at the revision of the store.
+/// Requests the server's objects at the revision of the store, and compares them.
 async fn compare<K>(
     source: &dyn ListerWatcher,
     limits: Limits,
@@ -268,7 +275,7 @@ async fn compare<K>(
 ) -> Result<(), transport::Error> {
     let mut budget = ListBudget::begin(limits);
     let revision = comparison.revision().clone();
-    // In pages whatever is set for lists: an exact state costs the server the same so.
+    // Always in pages, independent of the settings for lists: the cost for the server is the same.
     let mut pager = Pager::new(ListOptions {
         resource_version: revision.clone(),
         resource_version_match: Some(ResourceVersionMatch::Exact),

@@ -1,4 +1,6 @@
-//! How the loop of an informer ends: as it was asked to, or by a panic.
+//! The end of an informer's loop: a regular shutdown or a panic.
+//!
+//! Guarantees: a panic of the loop is reported as a failure before the end of the informer is reported.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -8,16 +10,16 @@ use tokio::sync::Notify;
 use super::Serving;
 use crate::{reflector::Reporter, status::FailureCause};
 
-/// How an informer ended that was asked to, see [`Controller::run`](super::Controller::run).
+/// The result of a regular shutdown, returned by [`Controller::run`](super::Controller::run).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ended {
-    /// Events that were discarded because handlers had not received them when the informer ended; zero
-    /// after a drain that was in time.
+    /// Number of events that were discarded because handlers had not received them when the informer
+    /// ended. Zero if a drain completed before its deadline.
     pub discarded: u64,
 }
 
-/// Says that the informer has ended, however it ends.
+/// Reports on drop that the informer has ended.
 pub(super) struct GoneGuard(pub(super) Reporter, pub(super) Arc<Notify>);
 
 impl Drop for GoneGuard {
@@ -27,7 +29,7 @@ impl Drop for GoneGuard {
     }
 }
 
-/// Why a part ended that should run until it is dropped.
+/// Runs a part that must not end by itself, and returns the reason when it does.
 pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> FailureCause {
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(()) => FailureCause::Returned {
@@ -37,18 +39,19 @@ pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> Failur
     }
 }
 
-/// What runs the loop, in errors.
+/// Name of the loop in errors.
 pub(super) const LOOP: &str = "the informer's loop";
 
-/// Runs the loop to its end; why it failed, if it did. The guard is dropped after everything else, so that
-/// nothing of the informer is left when it reports the end.
+/// Runs the loop to its end. Returns the cause if it failed.
+///
+/// The guard is dropped last, so all resources of the informer are released before it reports the end.
 pub(super) async fn serve<K: Send + Sync + 'static>(
     serving: Serving<K>,
     gone: GoneGuard,
 ) -> Option<FailureCause> {
     let served = AssertUnwindSafe(serving.serve()).catch_unwind().await;
     let cause = FailureCause::panicked(LOOP, &*served.err()?);
-    // Before the guard reports the end: what waits must not take a failure for an orderly end.
+    // The failure is recorded before the guard reports the end, so waiters do not see a regular shutdown.
     gone.0.fail(cause.clone());
     Some(cause)
 }

@@ -1,14 +1,16 @@
-//! Objects of packed and lazy caches that turn out not to decode when they are read.
+//! Handles objects of packed and lazy caches that fail to decode when they are read.
 //!
-//! The store has one writer, so a reader does not change it: the first read that fails sends a command, and
-//! the loop moves the object among the broken ones between two batches.
+//! The store has a single writer, so a reader does not modify it. The first read that fails sends a command,
+//! and the loop marks the object as broken between two batches.
 
 use super::{Command, Serving};
 use crate::object::ObjectName;
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Moves this object among the broken ones, together with all others whose commands wait behind it. If
-    /// many are read at once, readers get one new root and the status one update. Returns the command behind them.
+    /// Marks this object as broken, together with the objects of the commands that directly follow.
+    ///
+    /// Many failed reads thus cause a single update of the store and the status. Returns the first command
+    /// of another kind, if one was received.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

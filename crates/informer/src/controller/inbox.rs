@@ -1,4 +1,4 @@
-//! [`Inbox`]: where the reflectors of an informer put what they hear.
+//! [`Inbox`]: passes the changes of an informer's reflectors to its loop.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     reflector::{Delta, ReflectorStore, StoreError},
 };
 
-/// The channel to the loop, and the cache that the loop keeps, to see how full it is.
+/// The channel to the loop, and the loop's cache, which reflectors only read.
 #[derive_where(Clone)]
 pub(crate) struct Inbox<K> {
     deltas: mpsc::Sender<Delta<K>>,

@@ -1,7 +1,7 @@
-//! [`ProcessLoop`]: runs a reflector and a process function of the program's own.
+//! [`ProcessLoop`]: runs a reflector and a user-defined process function.
 //!
-//! Guarantees: it ends when it is asked to, or with the reason for its failure; nothing of it runs
-//! afterwards. It spawns no task.
+//! Guarantees: it ends on request, or with the cause of its failure, and nothing runs afterwards. It does
+//! not spawn tasks.
 
 use std::future::Future;
 
@@ -20,10 +20,10 @@ use crate::{
     status::{InformerError, StatusReader, WaitForSync},
 };
 
-/// What calls the process function, in errors.
+/// Name of the loop that calls the process function, in errors.
 const PROCESSING: &str = "the process loop";
 
-/// Runs a reflector and a process function; [`Config::build`](super::Config::build) makes it.
+/// Runs a reflector and a process function; created by [`Config::build`](super::Config::build).
 ///
 /// [`run`](Self::run) consumes it, so it runs at most once.
 #[must_use = "a controller does nothing until it runs"]
@@ -32,7 +32,7 @@ pub struct ProcessLoop<K> {
     reflector: Reflector<K, Feed<K>>,
     #[derive_where(skip)]
     processing: Processing<K>,
-    /// Reports the end. Last, so that everything else is gone by then.
+    /// Reports the end. This field is last, so the other fields are dropped before it.
     #[derive_where(skip)]
     stopped: Option<Stopped>,
 }
@@ -43,7 +43,7 @@ where
     K::DynamicType: 'static,
 {
     pub(super) fn new(mut reflector: Reflector<K, Feed<K>>, processing: Processing<K>) -> Self {
-        // It has synced when the first list is processed, and not when it is received.
+        // The status is synced when the first list is processed, not when it is received.
         let stopped = reflector.alone.take();
         Self {
             reflector,
@@ -52,14 +52,15 @@ where
         }
     }
 
-    /// Waits until the process function has been called with the whole first list. Owns what it needs,
-    /// so the controller can run meanwhile.
+    /// Returns a future that completes when the process function has received the whole first list.
+    ///
+    /// The future does not borrow the controller, which can run meanwhile.
     #[doc(alias = "HasSynced")]
     pub fn wait_for_sync(&self) -> WaitForSync {
         self.reflector.wait_for_sync()
     }
 
-    /// What the controller is doing, and up to which revision it has received changes.
+    /// Returns a reader for the status, including the revision of the last received change.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn status(&self) -> StatusReader {
         self.reflector.status()
@@ -67,23 +68,24 @@ where
 
     /// Lists, watches and processes until `shutdown` resolves.
     ///
-    /// [`Ended::discarded`] counts the changes that were received and not processed; a list that was not
-    /// queued yet counts as one.
+    /// [`Ended::discarded`] is the number of changes that were received but not processed. A list that is
+    /// not queued yet counts as one.
     ///
     /// # Errors
-    /// Code that is not called for one object panicked: the `ListerWatcher`, the known objects or
-    /// `should_resync`. No error of a server leads here, and none of the process function.
+    /// Returns an error if the `ListerWatcher`, the known objects or `should_resync` panics. Errors of a
+    /// server or of the process function do not end the controller.
     ///
     /// # Cancel safety
-    /// Dropping the future ends everything at once. It never cuts off a call of the process function.
+    /// Dropping the future stops the controller at once. It does not interrupt a call of the process
+    /// function.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
-        // First, so that it is dropped last.
+        // Declared first, so it is dropped last.
         let _stopped = self.stopped;
         let (reflector, mut processing) = (self.reflector, self.processing);
         let report = reflector.report.clone();
         let description = reflector.lister_watcher.description();
         let part = format!("the reflector of {description}");
-        // In a box, for the caller's sake: it holds what a list and a watch need, some 16 KB.
+        // Boxed to keep the caller's future small: the state of a list and a watch is about 16 KB.
         let mut reflecting = Box::pin(end_of(&part, reflector.run_inside()));
         let failed = tokio::select! {
             biased;
@@ -100,7 +102,7 @@ where
     }
 }
 
-/// Where the reflector puts its changes: a bounded channel, which slows the watch when it is full.
+/// Receives the changes of the reflector: a bounded channel, which slows the watch when it is full.
 pub(super) struct Feed<K> {
     deltas: mpsc::Sender<Delta<K>>,
     known: Option<Shared<K>>,

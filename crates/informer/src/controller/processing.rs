@@ -1,7 +1,9 @@
-//! [`Processing`]: from the channel through a [`DeltaFifo`] to a process function.
+//! [`Processing`]: passes deltas from the channel through a [`DeltaFifo`] to a process function.
 //!
-//! Guarantees: one owner of queue and function, so nothing is locked, and no change of a key overtakes an
-//! older one that is retried. It stores no objects, and never blocks on the function's errors.
+//! Guarantees: one task owns the queue and the function, so no locks are needed. A change of a key does not
+//! overtake an older change that is retried. Errors of the function do not block other keys.
+//!
+//! This module does not store objects.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,21 +20,21 @@ use crate::{
     reflector::{Delta, DeltaKind, Error, Reporter},
 };
 
-/// First pause when every waiting key has failed: the base delay of client-go's work queues.
+/// Initial pause when every waiting key has failed: the base delay of client-go's work queues.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// Longest such pause: the cap of client-go's reflector backoff.
+/// Maximum pause when every waiting key has failed: the cap of client-go's reflector backoff.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 pub(super) type Process<K> = Box<dyn FnMut(&Popped<K>) -> Result<(), ProcessError> + Send>;
 
-/// Why a process function could not process an object.
+/// The error type of a process function.
 pub type ProcessError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The known objects, shared with the reflector.
 pub(super) type Shared<K> = Arc<dyn Known<K> + Send + Sync>;
 
-/// The queue, the process function, and when it is called.
+/// The queue, the process function, and the state of resyncs and retries.
 pub(super) struct Processing<K> {
     pub(super) queue: DeltaFifo<K>,
     pub(super) process: Process<K>,
@@ -44,14 +46,14 @@ pub(super) struct Processing<K> {
     /// Failures of the process function.
     pub(super) unprocessed: LogLimiter,
     pub(super) resync: ResyncTimer,
-    /// Keys that are popped before the last resync is processed. The next resync waits until this is 0,
-    /// so that resyncs do not keep the queue full and new changes out of it.
+    /// Number of keys to pop until the last resync is processed. The next resync waits until this is 0, so
+    /// that resyncs do not keep the queue full and new changes out of it.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
 }
 
 impl<K: Send + Sync + 'static> Processing<K> {
-    /// Runs until the reflector is gone.
+    /// Runs until the reflector is dropped.
     pub(super) async fn run(&mut self) {
         let bounds = Bounds::default();
         let mut arrived = Vec::new();
@@ -77,12 +79,12 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// The changes that wait to be processed.
+    /// Returns the number of changes that wait to be processed.
     pub(super) fn waiting(&self) -> usize {
         Queue::len(&self.queue) + self.deltas.len()
     }
 
-    /// Processes at most `keys` keys; whether more can be processed at once.
+    /// Processes at most `keys` keys. Returns whether more can be processed immediately.
     fn process_batch(&mut self, keys: usize) -> bool {
         for _ in 0..keys {
             if self.resumes().is_some() {
@@ -117,7 +119,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
         };
         self.report.unprocessed(&error, &mut self.unprocessed);
         if let Some(retry) = &mut self.retry {
-            // The queue was not touched since the key was popped, so nothing newer takes its place.
+            // The queue has not changed since the key was popped, so it contains no newer deltas of the key.
             let requeued = self.queue.add_if_not_present(popped);
             debug_assert!(requeued.is_ok(), "a popped key is not in the queue");
             retry.failed(self.queue.len());
@@ -134,7 +136,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// Queues the known objects again. What has arrived goes first, so that its keys are passed over.
+    /// Queues the known objects again. Received changes are queued first; the resync skips their keys.
     fn resync(&mut self, bounds: Bounds) {
         self.resync.restart();
         if !(self.resync.should_resync)() {
@@ -150,7 +152,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
         self.resume();
     }
 
-    /// When the pause ends, if there is one.
+    /// Returns the end of the pause; `None` without a pause.
     fn resumes(&self) -> Option<Instant> {
         self.retry.as_ref().and_then(|retry| retry.resumes)
     }
@@ -162,11 +164,11 @@ impl<K: Send + Sync + 'static> Processing<K> {
     }
 }
 
-/// When all known objects are queued again.
+/// The timer of resyncs, which queue all known objects again.
 pub(super) struct ResyncTimer {
-    /// Never, if it is zero.
+    /// The resync period; zero disables resyncs.
     pub(super) period: Duration,
-    /// The first time one period after the start.
+    /// The time of the next resync. The first is one period after the start.
     pub(super) due: Option<Instant>,
     pub(super) should_resync: Box<dyn FnMut() -> bool + Send>,
 }
@@ -177,19 +179,19 @@ impl ResyncTimer {
     }
 }
 
-/// How failed keys are retried.
+/// The state of retries of failed keys.
 #[derive(Default)]
 pub(super) struct Retry {
-    /// Failures since the last success or pause.
+    /// Number of failures since the last success or pause.
     failed: usize,
     /// The last pause since the last success; zero before the first.
     pause: Duration,
-    /// When the pause ends, if there is one.
+    /// The end of the pause; `None` without a pause.
     resumes: Option<Instant>,
 }
 
 impl Retry {
-    /// Notes a failure, and begins a pause when every key that waits has failed.
+    /// Records a failure, and starts a pause when every waiting key has failed.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

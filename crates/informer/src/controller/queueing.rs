@@ -1,4 +1,4 @@
-//! From a reflector's change to the queue: the one place that turns a list into [`Queue::replace`].
+//! Adds a reflector's changes to the queue. Only this module passes lists to [`Queue::replace`].
 
 use crate::{
     limits::{MESSAGE_BYTES, one_line},
@@ -7,7 +7,7 @@ use crate::{
     reflector::{Delta, DeltaKind, Error},
 };
 
-/// Queues a change or a whole list; an error for each object that has no key, which is left out.
+/// Queues a change or a whole list. Objects without a key are skipped; returns an error for each.
 pub(super) fn queue_delta<K>(
     queue: &mut dyn Queue<K>,
     delta: Delta<K>,

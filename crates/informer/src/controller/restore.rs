@@ -1,8 +1,9 @@
-//! The beginning of an informer with a saved store, and its saves: what the loop and the reflectors need
-//! not know of.
+//! Loads and saves the store of an informer with a warm start.
 //!
-//! What was saved goes to the loop as the first list of every source, before any reflector runs, and each
-//! reflector is told from where to go on. Either all of them go on or none.
+//! Guarantees: the loop receives the saved objects as the first list of every source before any reflector runs,
+//! and each reflector receives the revision to resume from. Either all reflectors resume or none.
+//!
+//! The loop and the reflectors do not access the saved store.
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 
@@ -21,25 +22,25 @@ use crate::{
     warm_start::{Moment, SaveError, Saved, Snapshotter, Unidentified},
 };
 
-/// A request that is not answered for this long has failed. The API server itself ends every request but
-/// a watch after a minute (`--request-timeout`).
+/// Timeout of a request. The API server itself ends requests other than watches after one minute
+/// (`--request-timeout`).
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that answers, and fails, is asked so often: with the usual pauses for about 20 s. One that is
-/// away is waited for, as lists would wait for it.
+/// Maximum number of requests that a server responds to with an error, about 20 s with the usual backoff.
+///
+/// An unreachable server is retried without limit, as for lists.
 const ATTEMPTS: u32 = 5;
 
 /// Loads and saves the store of one informer.
 pub(crate) struct Restore<K> {
     snapshotter: Arc<Snapshotter<K>>,
     commands: mpsc::UnboundedSender<Command<K>>,
-    /// Nothing is sent by it. The loop goes on, and answers, as long as somebody could send something.
+    /// Never used to send. It keeps the channel open, so that the loop continues to reply to commands.
     _deltas: mpsc::Sender<Delta<K>>,
     report: Reporter,
 }
 
-/// Fills the store with what was saved, if there is anything, and tells the reflectors from where to go
-/// on.
+/// Loads the saved store, if one is configured, and sets the revisions that the reflectors resume from.
 pub(super) async fn begin<K>(restore: Option<&Restore<K>>, reflectors: &mut [InnerReflector<K>])
 where
     K: Send + Sync + 'static,
@@ -49,7 +50,7 @@ where
     }
 }
 
-/// Never ends.
+/// Saves the store periodically. Never completes.
 pub(super) async fn save_every_so_often<K>(restore: Option<&Restore<K>>)
 where
     K: Send + Sync + 'static,
@@ -79,7 +80,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// The store as it can be saved now.
+    /// Requests a snapshot of the store that can be saved.
     pub(super) async fn moment(&self) -> Moment<K> {
         let (reply, moment) = oneshot::channel();
         let asked = self.commands.send(Command::Moment(reply));
@@ -87,7 +88,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         moment.await.unwrap_or(Err(SaveError::Stopped))
     }
 
-    /// Saves a moment, and says how that came out.
+    /// Saves a snapshot, and reports the result in the log and in the status.
     pub(super) async fn save_moment(&self, moment: Moment<K>) {
         let saved = match moment {
             Ok(snapshot) => self.snapshotter.save(snapshot).await,
@@ -108,7 +109,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
             Ok(saved) => {
                 tracing::debug!(%informer, %path, objects = saved.objects, bytes = saved.bytes, "saved");
             }
-            // What was not loaded for a reason that has been told is not saved for the same.
+            // No warning: the load has already logged the last two, and the others are not failures of a save.
             Err(
                 SaveError::NotSynced
                 | SaveError::Stopped
@@ -119,8 +120,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Fills the store with what was saved, and tells the reflectors from where to go on; or says why
-    /// not.
+    /// Loads the saved store and sets the revisions of the reflectors, and reports the result.
     async fn begin(&self, reflectors: &mut [InnerReflector<K>]) {
         let outcome = match self.load(reflectors).await {
             Ok(warm) => warm,
@@ -148,7 +148,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         let Some(first) = reflectors.first() else {
             return Err(ColdReason::Unidentified);
         };
-        // All of them keep objects alike.
+        // All reflectors use the same form of objects.
         let loaded = self.snapshotter.load(first.decoder.clone()).await?;
         for (reflector, (_, revision)) in reflectors.iter_mut().zip(&loaded.lists) {
             self.probe(reflector, revision).await?;
@@ -171,16 +171,16 @@ impl<K: Send + Sync + 'static> Restore<K> {
         })
     }
 
-    /// Hands the lists to the loop, and returns when they are in the store.
+    /// Sends the lists to the loop, and waits until they are in the store.
     async fn fill(&self, lists: Vec<Delta<K>>) {
         let (reply, filled) = oneshot::channel();
-        // If the loop has ended, so does the informer.
+        // If the loop has ended, the informer also ends, so errors are ignored.
         if self.commands.send(Command::Fill(lists, reply)).is_ok() {
             let _ = filled.await;
         }
     }
 
-    /// Asks each source which server it is of.
+    /// Requests the server identity of each source.
     async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<(), ColdReason> {
         let mut answers = Vec::new();
         for reflector in reflectors {
@@ -191,8 +191,9 @@ impl<K: Send + Sync + 'static> Restore<K> {
         identified.map_err(|Unidentified| ColdReason::Unidentified)
     }
 
-    /// Asks for one object, to see whether the server has come as far as the saved store. A watch from
-    /// a revision that it has not reached would be silent.
+    /// Requests one object, to check that the server has reached the saved revision.
+    ///
+    /// A watch from a revision that the server has not reached would deliver no events.
     async fn probe(
         &self,
         reflector: &mut InnerReflector<K>,
@@ -209,15 +210,16 @@ impl<K: Send + Sync + 'static> Restore<K> {
             Ok(_) => Ok(()),
             Err(error) => match error.class() {
                 Class::TooLargeResourceVersion => Err(ColdReason::WentBack(saved.clone())),
-                // It is old, and the watch will say whether it is too old.
+                // The revision is old. The watch reports whether it is too old.
                 Class::Expired => Ok(()),
                 _ => Err(ColdReason::Refused(error.to_string())),
             },
         }
     }
 
-    /// Asks until there is an answer, or a failure that may be of this request alone: what can't be asked
-    /// must not keep an informer from starting cold.
+    /// Sends a request, and retries it until it succeeds or a limit is reached.
+    ///
+    /// An error that may be specific to this request is returned, so that it does not prevent a cold start.
     async fn ask<T>(
         &self,
         reflector: &mut InnerReflector<K>,

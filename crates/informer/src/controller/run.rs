@@ -1,4 +1,7 @@
-//! The life of an informer: what begins and ends when, and in which order.
+//! The lifecycle of an informer: the order in which its parts start and stop.
+//!
+//! Guarantees: reflectors stop before the loop, and the loop before the handlers. Every task has ended when
+//! `Controller::run` returns. The first cause of a failure is reported.
 
 use std::{future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
@@ -22,7 +25,7 @@ use crate::{
     status::{FailureCause, InformerError},
 };
 
-/// What `Controller::run` does beside its tasks, in errors.
+/// Name of the work that `Controller::run` does outside of its tasks, in errors.
 const RUN: &str = "a check, a save or a load";
 
 impl<K> Controller<K>
@@ -30,11 +33,13 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    /// Lists and watches until `shutdown` resolves, and returns when every task of the informer has
-    /// ended: first the reflectors, then the loop, then the handlers. A callback in progress ends
-    /// first. With a [saved store](crate::warm_start), it is loaded before and saved at the end.
+    /// Lists and watches until `shutdown` resolves, then stops all tasks of the informer.
     ///
-    /// An informer runs once, which the compiler sees to:
+    /// The reflectors stop first, then the loop, then the handlers. The future completes when every task
+    /// has ended. A callback in progress runs to its end. A [saved store](crate::warm_start), if
+    /// configured, is loaded at the start and saved at the end.
+    ///
+    /// An informer runs only once; the compiler enforces this:
     ///
     /// ```
     /// # async fn example(
@@ -53,15 +58,15 @@ where
     /// ```
     ///
     /// # Errors
-    /// The informer failed before `shutdown` resolved or while it ended. No error of a server leads
-    /// here, and no panic in code that is called for one object or one event; what does is listed at
-    /// [`FailureCause`]. The first cause is returned, after every task has ended. From the failure on,
-    /// [`has_synced`](crate::SharedInformer::has_synced) is false and waits return an error; nothing
-    /// is saved.
+    /// Returns an error if the informer fails before `shutdown` resolves or while it stops.
+    /// [`FailureCause`] lists the possible causes. Errors of a server, and panics in code that is called
+    /// for a single object or event, do not fail the informer. The first cause is returned after every
+    /// task has ended. After a failure, [`has_synced`](crate::SharedInformer::has_synced) returns false,
+    /// waits return an error, and nothing is saved.
     ///
     /// # Cancel safety
-    /// Dropping the future aborts all tasks at once; handlers are cut off at an await, and nothing is
-    /// saved. Nothing is left running, except a callback that blocks a thread of its own.
+    /// Dropping the future aborts all tasks at once. Handlers are dropped at an await point, and nothing
+    /// is saved. Only a callback that blocks a dedicated thread continues to run.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         self.phase.send_replace(Phase::Running);
         let restore = self.restore.take();
@@ -101,8 +106,12 @@ where
         }
     }
 
-    /// Lets the reflectors run in turns until the informer is to end; why it failed, if it did. What
-    /// runs then is left in `reflecting`.
+    /// Runs the reflectors until shutdown, and restarts them when the availability of the kind changes.
+    ///
+    /// The reflectors that still run at the end are left in `reflecting`.
+    ///
+    /// # Errors
+    /// Returns the cause if a part of the informer fails.
     async fn reflect_until(
         &mut self,
         shutdown: impl Future<Output = ()>,
@@ -147,7 +156,7 @@ where
         let mut reflecting = JoinSet::new();
         for template in &mut self.reflectors {
             let mut reflector = template.again(relists);
-            // What was saved is where the first turn goes on from, and no other.
+            // Only the first start resumes from the saved revision.
             reflector.from = template.from.take();
             let part = format!(
                 "the reflector of {}",
@@ -165,10 +174,10 @@ where
         reflecting
     }
 
-    /// Why a reflector ended before it was asked to.
+    /// Returns the cause of an unexpected end of a reflector.
     async fn reflector_end(&mut self, ended: Result<FailureCause, JoinError>) -> FailureCause {
         let cause = ended.unwrap_or_else(|error| cancelled("a reflector", &error));
-        // One returns when the loop is gone, whose end says more.
+        // A reflector returns when the loop has ended; the cause of the loop's end is more specific.
         if matches!(cause, FailureCause::Returned { .. })
             && let Some(ended) = self.serving.join_next().await
         {
@@ -178,26 +187,28 @@ where
     }
 }
 
-/// What the informer itself does while its tasks run. A panic of `shutdown`, which is the caller's, goes to
-/// the caller.
+/// Runs work of the informer itself and converts a panic to an error.
+///
+/// `shutdown` is not run by this function, so its panics propagate to the caller.
 async fn caught<T>(work: impl Future<Output = T>) -> Result<T, FailureCause> {
     let worked = AssertUnwindSafe(work).catch_unwind().await;
     worked.map_err(|panic| FailureCause::panicked(RUN, &*panic))
 }
 
-/// Why the loop failed, if it did.
+/// Returns the cause if the loop failed.
 fn loop_end(ended: Result<Option<FailureCause>, JoinError>) -> Option<FailureCause> {
     ended.unwrap_or_else(|error| Some(cancelled(LOOP, &error)))
 }
 
-/// Why the loop ended before it was asked to.
+/// Returns the cause of an unexpected end of the loop.
 fn ended_early(ended: Result<Option<FailureCause>, JoinError>) -> FailureCause {
     loop_end(ended).unwrap_or_else(|| FailureCause::Returned {
         part: Arc::from(LOOP),
     })
 }
 
-/// The tasks catch their panics, so what is left is that the runtime dropped one.
+/// Returns the cause for a task that the runtime cancelled. Tasks catch their panics, so a [`JoinError`]
+/// has no other reason.
 fn cancelled(part: &str, _: &JoinError) -> FailureCause {
     FailureCause::Cancelled {
         part: Arc::from(part),

@@ -1,7 +1,7 @@
-//! When the informer has synced, and what is missing until then.
+//! Determines when the informer has synced, and replies to requests for a snapshot of the store.
 //!
-//! It depends on the sources alone, as in client-go: first lists, and what confirms a store that was filled, go past
-//! handlers whose buffers are full.
+//! As in client-go, sync depends only on the sources and not on the handlers: first lists, and the changes
+//! that confirm a loaded store, are delivered even if the buffers of handlers are full.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +14,20 @@ use crate::{
     warm_start::{Moment, SaveError},
 };
 
-/// What is missing until what was saved counts as confirmed.
+/// The conditions that are missing until a loaded store counts as confirmed.
 pub(super) struct Unconfirmed {
-    /// Of which nothing has been heard since, by which their servers would confirm that they go on from
-    /// there, or say anew what there is.
+    /// Sources that have reported nothing since the load. The first report confirms that the watch
+    /// resumed, or is a new list.
     sources: BTreeSet<SourceId>,
-    /// What the queue has to hand out until all that was heard of them first is in the cache. (More may
-    /// have come behind it, and may never end.)
+    /// Number of changes to pop until the first reports of all sources are in the cache. Changes that were
+    /// queued later are not counted, because the queue may never become empty.
     left_in_queue: usize,
-    /// Told when what was saved is in the store.
+    /// Notified when the loaded objects are in the store.
     filled: Option<oneshot::Sender<()>>,
 }
 
 impl Unconfirmed {
-    /// A source has told something, and now so much waits.
+    /// Records a report of a source. `waiting` is the length of the queue after the report.
     pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
         if self.sources.remove(&source) {
             self.left_in_queue = waiting;
@@ -40,7 +40,7 @@ impl Unconfirmed {
 }
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Takes what was saved, as the first lists of the sources.
+    /// Queues the loaded objects as the first lists of the sources.
     pub(super) async fn fill(&mut self, lists: Vec<Delta<K>>, filled: oneshot::Sender<()>) {
         let sources = lists.iter().map(|list| list.source).collect();
         for list in lists {
@@ -53,9 +53,11 @@ impl<K: Send + Sync + 'static> Serving<K> {
         });
     }
 
-    /// How many single changes may be handed out now: as many as the handlers have room for. What the
-    /// informer needs to have synced waits for no handler, as soon as all of that is in the queue; until
-    /// then a source that is silent does not let the others fill the buffers.
+    /// Returns how many single changes may be popped: as many as fit in the buffers of all handlers.
+    ///
+    /// The changes that the informer needs to become synced are exempt from this limit once all of them
+    /// are queued. Until then the limit applies, so one silent source does not let the other sources
+    /// overfill the buffers.
     pub(super) fn room(&self) -> usize {
         let unconfirmed = self.unconfirmed.as_ref();
         let is_heard = unconfirmed.is_some_and(|unconfirmed| unconfirmed.sources.is_empty());
@@ -65,31 +67,31 @@ impl<K: Send + Sync + 'static> Serving<K> {
         self.parts.processor.room()
     }
 
-    /// Whether something of a first list is in the queue.
+    /// Returns whether the queue contains a part of a first list.
     fn is_listing(&self) -> bool {
         self.listed.len() < self.arrived.len()
     }
 
-    /// Says that the informer has synced as soon as it has; and before that, that what was saved is in
-    /// the store.
+    /// Reports that the loaded objects are in the store, and later that the informer has synced.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed
             && let Some(filled) = unconfirmed.filled.take()
         {
-            // Who asked may have been stopped.
+            // The caller may have dropped the receiver.
             let _ = filled.send(());
         }
         let status = &self.parts.report.status;
         if !status.is_synced() && self.listed.len() == self.sources && self.is_confirmed() {
-            // First, so that a handler that receives this finds that the informer has synced.
+            // The status is set first, so that a handler that receives `Synced` finds the informer synced.
             status.set_synced();
             self.parts.processor.synced();
         }
     }
 
-    /// Whether what was saved, if anything was, has been confirmed, and what came with that is in the
-    /// cache.
+    /// Returns whether a loaded store is confirmed and the confirming changes are in the cache.
+    ///
+    /// Without a loaded store, returns true.
     fn is_confirmed(&self) -> bool {
         let queue = &self.parts.queue;
         let Some(unconfirmed) = &self.unconfirmed else {
@@ -99,19 +101,21 @@ impl<K: Send + Sync + 'static> Serving<K> {
             && (queue.is_empty() || queue.keeps_order() && unconfirmed.left_in_queue == 0)
     }
 
-    /// Answers who wants a moment of the store: when there is one, or when none comes before a handler
-    /// makes room.
+    /// Replies to requests for a snapshot of the store, if a snapshot is available.
+    ///
+    /// If no snapshot can become available before a full buffer of a handler has room, replies with an
+    /// error.
     pub(super) fn hand_out_moments(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {
             for reply in std::mem::take(&mut self.moments) {
-                // Who asked may have stopped waiting.
+                // The caller may have dropped the receiver.
                 let _ = reply.send(self.moment());
             }
         }
     }
 
-    /// The store as it can be saved: what it has is what its sources had at their revisions.
+    /// Returns a snapshot in which the objects of each source match its revision, so it can be saved.
     fn moment(&self) -> Moment<K> {
         let queue = &self.parts.queue;
         if !self.parts.report.status.is_synced() {

@@ -1,4 +1,7 @@
 //! The buffer between the controller and one listener.
+//!
+//! Guarantees: notifications are received in order and are counted as told, coalesced or discarded. Pushing
+//! does not wait for the handler. The buffer does not call the handler.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -20,16 +23,15 @@ use crate::{
     offload::{OFFLOADED_MIN, offload},
 };
 
-/// Above this many waiting notifications a listener's lag is logged: client-go's
-/// `initialBufferSize`.
+/// Number of waiting notifications above which a warning is logged: client-go's `initialBufferSize`.
 const WARN_DEPTH: usize = 1024;
 
 /// How a listener ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
-    /// The callback in progress ends, the rest is discarded.
+    /// The callback in progress runs to its end; the rest is discarded.
     Discard,
-    /// The rest is told, until the deadline.
+    /// The rest is delivered until the deadline.
     Drain(Instant),
 }
 
@@ -37,17 +39,17 @@ pub(crate) struct Buffer<K> {
     state: Mutex<State<K>>,
     policy: ListenerBuffer,
     name: Arc<str>,
-    /// Where the handler is called, once it listens.
+    /// The task or thread that calls the handler, once it runs.
     caller: OnceLock<Caller>,
     /// Wakes the listener.
     ready: Notify,
-    /// Wakes whoever waits for it to be idle.
+    /// Wakes tasks that wait until the buffer is idle.
     idle: Notify,
-    /// Wakes the controller.
+    /// Wakes the controller when the buffer has room.
     room: Arc<Notify>,
 }
 
-/// A task, or a thread that runs none.
+/// A task, or a thread outside of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     Task(task::Id),
@@ -62,9 +64,9 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// What waits is with another thread, which unfolds a list in it. Nothing can be taken meanwhile.
+    /// `Some` while another thread expands a list in `waiting`. Nothing can be received meanwhile.
     unfolding: Option<Unfolding>,
-    /// What the listener has taken and not told whole.
+    /// The notification that the listener is delivering.
     telling: Option<Telling>,
     closing: Option<Closing>,
     /// Whether the listener has ended.
@@ -75,12 +77,13 @@ struct State<K> {
     discarded: u64,
     panics: u64,
     warned: bool,
-    /// How many tasks wait until something is handled. While there are none, nobody is told so.
+    /// Number of tasks that wait for progress. `idle` is notified only if there are any.
     watchers: usize,
 }
 
-/// Counts a task that waits until something is handled, for as long as it lives. It is counted before
-/// it looks, so whoever changes something while none is counted has nobody to wake.
+/// Counts a task as a watcher while it waits for progress.
+///
+/// The task is counted before it reads the state. A change while the count is 0 thus wakes no task.
 struct Watching<'a, K>(&'a Buffer<K>);
 
 impl<'a, K> Watching<'a, K> {
@@ -96,10 +99,10 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// What is said of messages while another thread has them.
+/// The status of the messages while another thread expands them.
 struct Unfolding {
     messages: usize,
-    /// The number and the time of the oldest.
+    /// Number and time of the oldest message.
     oldest: Option<(u64, Instant)>,
     has_resync: bool,
 }
@@ -112,14 +115,14 @@ struct Telling {
 }
 
 impl<K> State<K> {
-    /// The listener has told what it took.
+    /// Records that the notification in progress has been delivered.
     fn finish(&mut self) {
         if let Some(told) = self.telling.take() {
             self.synced |= told.is_marker;
         }
     }
 
-    /// The number and the time of the oldest message that has not been told whole.
+    /// Returns the number and the time of the oldest message that is not completely delivered.
     fn oldest(&self) -> Option<(u64, Instant)> {
         let telling = self.telling.as_ref().map(|told| (told.number, told.since));
         let unfolding = self.unfolding.as_ref();
@@ -181,8 +184,7 @@ impl<K> Buffer<K> {
         self.push_all([notification], Instant::now());
     }
 
-    /// Takes what has changed at one moment, in order. The listener is woken once, when all of it is
-    /// there.
+    /// Appends notifications in order, all with the time `since`. Wakes the listener once, at the end.
     pub(super) fn push_all(
         &self,
         notifications: impl IntoIterator<Item = Notification<K>>,
@@ -199,7 +201,7 @@ impl<K> Buffer<K> {
         if state.waiting.pushed() == before.0 {
             return;
         }
-        // What somebody waits to be handled may have come to nothing.
+        // Merging may have removed a message that a watcher waits for.
         let handled = state.coalesced > before.1 && state.watchers > 0;
         let depth = state.waiting.len();
         let warn = self.policy != ListenerBuffer::Coalesce
@@ -215,12 +217,12 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Takes what has changed at one moment, as [`push_all`](Self::push_all) does, in order. If a long list has
-    /// to be unfolded for it, a thread of the pool for blocking work does that, without the lock.
+    /// Appends notifications as [`push_all`](Self::push_all) does, but expands a long list without the lock.
+    ///
+    /// The expansion runs on the pool for blocking work. Nothing else may be pushed until it is done.
     ///
     /// # Cancel safety
-    /// Dropping the future loses what was to be pushed, if its unfolding has not begun. Nothing may be pushed
-    /// until that is done.
+    /// Dropping the future loses the notifications if the expansion has not started.
     pub(super) async fn deliver(
         self: &Arc<Self>,
         notifications: impl IntoIterator<Item = Notification<K>>,
@@ -275,18 +277,18 @@ impl<K> Buffer<K> {
         self.ready.notify_one();
     }
 
-    /// The handler is called where this is called.
+    /// Records the current task or thread as the caller of the handler.
     pub(crate) fn listens_here(&self) {
-        // A listener says so once.
+        // Set only once per buffer.
         let _ = self.caller.set(Caller::here());
     }
 
-    /// Whether this is called by the handler itself.
+    /// Returns whether the current task or thread is the caller of the handler.
     pub(crate) fn is_told_here(&self) -> bool {
         self.caller.get() == Some(&Caller::here())
     }
 
-    /// How many more notifications fit.
+    /// Returns how many more notifications fit.
     pub(crate) fn room(&self) -> usize {
         match self.policy {
             ListenerBuffer::Grow | ListenerBuffer::Coalesce => usize::MAX,
@@ -300,11 +302,12 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// The next notification, once there is one; `None` when the listener shall end. What was taken
-    /// before has been told then.
+    /// Waits for the next notification; `None` when the listener must end.
+    ///
+    /// A call means that the previous notification has been delivered.
     ///
     /// # Cancel safety
-    /// Dropping the future takes nothing.
+    /// This method is cancel safe: no notification is lost.
     pub(crate) async fn next(&self) -> Option<Expansion<K>> {
         loop {
             let ready = self.ready.notified();
@@ -335,7 +338,7 @@ impl<K> Buffer<K> {
                 if state.closing.is_some() && state.unfolding.is_none() {
                     return None;
                 }
-                // What a burst took is given back once all of it has been told.
+                // Frees the memory of a burst once all of it has been delivered.
                 state.waiting.shrink_to(WARN_DEPTH);
                 state.watchers > 0
             };
@@ -346,8 +349,9 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Whether the next event of what was taken may be told, which is then counted as told; no if the
-    /// rest shall be discarded.
+    /// Returns whether the next event may be delivered, and counts it as told if so.
+    ///
+    /// Returns false if the rest must be discarded.
     pub(crate) fn may_tell(&self) -> bool {
         let mut state = self.state.lock();
         let may = state.closing != Some(Closing::Discard);
@@ -355,7 +359,7 @@ impl<K> Buffer<K> {
         may
     }
 
-    /// What was taken has been told.
+    /// Records that the notification in progress has been delivered.
     pub(crate) fn finish(&self) {
         self.state.lock().finish();
         self.idle.notify_waiters();
@@ -365,17 +369,17 @@ impl<K> Buffer<K> {
         self.state.lock().panics += 1;
     }
 
-    /// Whether the rest of what is being told shall be discarded.
+    /// Returns whether the remaining events must be discarded.
     pub(crate) fn is_discarding(&self) -> bool {
         self.state.lock().closing == Some(Closing::Discard)
     }
 
-    /// Counts the rest of a notification that nobody will be told of.
+    /// Counts events that are discarded without delivery.
     pub(crate) fn discard(&self, events: u64) {
         self.state.lock().discarded += events;
     }
 
-    /// Whether it was closed, to be drained perhaps.
+    /// Returns whether the buffer is closed; it may still be drained.
     pub(super) fn is_closed(&self) -> bool {
         self.state.lock().closing.is_some()
     }
@@ -396,7 +400,7 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// The listener has ended; nobody need wait for it.
+    /// Records that the listener has ended, and wakes all waiting tasks.
     pub(crate) fn ended(&self) {
         let mut state = self.state.lock();
         state.ended = true;
@@ -406,7 +410,7 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// How many notifications wait or are being told.
+    /// Returns the number of waiting notifications, including the one in progress.
     pub(crate) fn depth(&self) -> usize {
         self.state.lock().depth()
     }
@@ -415,7 +419,7 @@ impl<K> Buffer<K> {
         self.state.lock().ended
     }
 
-    /// Everything at one moment.
+    /// Returns a consistent snapshot of all counters.
     pub(crate) fn status(&self) -> HandlerStatus {
         let state = self.state.lock();
         HandlerStatus {
@@ -431,7 +435,7 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Whether the handler has not heard all of its last resync.
+    /// Returns whether the last resync is not completely delivered.
     pub(crate) fn is_resyncing(&self) -> bool {
         let state = self.state.lock();
         let unfolding = state.unfolding.as_ref();
@@ -440,7 +444,7 @@ impl<K> Buffer<K> {
             || state.telling.as_ref().is_some_and(|told| told.is_resync)
     }
 
-    /// Waits until all that has been pushed so far has been handled, or the listener has ended.
+    /// Waits until all notifications pushed before this call have been handled, or the listener ended.
     pub(crate) async fn until_idle(&self) {
         let _watching = Watching::new(self);
         let pushed = self.state.lock().waiting.pushed();
@@ -469,12 +473,12 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Waits until the listener shall end without telling the rest.
+    /// Waits until the remaining events must be discarded.
     pub(crate) async fn until_discarding(&self) {
         while !self.is_discarding() {
             self.ready.notified().await;
         }
-        // The permit may have been meant for `next`, which looks for itself.
+        // Passes the wake-up on to `next`, in case it was intended for it.
         self.ready.notify_one();
     }
 

@@ -1,36 +1,37 @@
-//! [`HandlerStatus`]: how one handler is getting on, as a value.
+//! [`HandlerStatus`]: the progress of one handler, as a value.
 
 use std::{sync::Arc, time::Duration};
 
 use super::ListenerBuffer;
 
-/// How one handler or subscription is getting on, at one moment.
+/// The progress of one handler or subscription at one moment.
 ///
-/// An event is told or is counted: those that the informer had for a handler are the sum of `told`,
-/// `coalesced`, `discarded` and what still waits. (Of a list that is discarded, broken objects count
-/// too, which are not told.)
+/// Every event of a handler is counted: the total is the sum of `told`, `coalesced`, `discarded` and the
+/// events that still wait. Broken objects are not delivered, but those of a discarded list count as
+/// discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerStatus {
-    /// Its name, as in logs.
+    /// Name of the handler, as in logs.
     pub name: Arc<str>,
-    /// What happens while it is slower than the changes.
+    /// The behavior of the buffer while the handler is slower than the changes.
     pub buffer: ListenerBuffer,
-    /// How many notifications wait for it, with the one it is hearing; a list, a resync or a late join
-    /// counts as one.
+    /// Number of waiting notifications, including the one in progress. A list, a resync or the initial
+    /// state of a late registration counts as one.
     pub depth: usize,
-    /// For how long the oldest of them has been waiting, since the cache changed, by tokio's clock;
-    /// zero if there is none.
+    /// Time since the cache change of the oldest waiting notification, by tokio's clock; zero if none
+    /// waits.
     pub lag: Duration,
-    /// How many events it was told, with the one it is hearing.
+    /// Number of delivered events, including the one in progress.
     pub told: u64,
-    /// How many events came to nothing, or to one with another, while they waited; only
-    /// [`ListenerBuffer::Coalesce`] does that.
+    /// Number of events that were merged with another event or cancelled out while they waited.
+    ///
+    /// Always zero unless the buffer is [`ListenerBuffer::Coalesce`].
     pub coalesced: u64,
-    /// How many events were waiting when it was removed, or when the informer stopped.
+    /// Number of events that were waiting when the handler was removed or the informer stopped.
     pub discarded: u64,
-    /// How often it panicked.
+    /// Number of panics of the handler.
     pub panics: u64,
-    /// Whether it has handled everything that was there when it began.
+    /// Whether the handler has handled its entire initial state.
     pub synced: bool,
 }

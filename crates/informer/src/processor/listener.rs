@@ -1,15 +1,16 @@
 //! [`Listener`]: one handler or subscription, from its registration to its end.
 //!
-//! Its buffer has two ends. The processor has the filling end, [`Listener`]; the handler's task, or the
-//! subscription, has the reading end, [`Listening`]. Dropping either ends the other:
+//! Its buffer has two ends. The processor owns the sending end, [`Listener`]. The handler's task, or the
+//! subscription, owns the receiving end, [`Listening`]. Dropping either end closes the other:
 //!
-//! | what happens | the buffer |
-//! | --- | --- |
-//! | it joins | begins with what the cache has, and `Synced` if that is complete |
-//! | a batch was applied | gets what the listener hears of it |
-//! | the listener is removed, or never joins, or the informer is gone | is closed: the callback in progress ends, the rest is discarded and counted |
-//! | the informer stops with a deadline | is drained: what it has is told until then |
-//! | the reading end is dropped, also before its first poll | has ended: nothing waits for it, and it takes nothing more |
+//! - When the listener is added, the buffer receives the objects of the cache, then `Synced` if the informer
+//!   has synced.
+//! - When a batch is applied, the buffer receives the events of the batch for this listener.
+//! - When the listener is removed or never added, or the informer is dropped, the buffer is closed. The
+//!   callback in progress runs to its end; the rest is discarded and counted.
+//! - When the informer stops with a deadline, waiting events are delivered until the deadline.
+//! - When the receiving end is dropped, also before its first poll, the buffer has ended. Nothing waits for it,
+//!   and it accepts no more events.
 
 use std::{
     sync::{
@@ -36,30 +37,30 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ListenerId(pub(crate) u64);
 
-/// Of which changes a listener hears.
+/// Selects the changes that a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// Of objects that changed; of one that a list or a resync brings back as it was, only when its resync is
-    /// due. It hears the cache when it joins.
+    /// Changed objects, and unchanged objects of a list or a resync only when the listener is due for a
+    /// resync. The listener first receives the objects of the cache.
     Changes,
-    /// Also of every object of a list and every resync. It hears nothing when it joins: it knew before what
-    /// the cache has then.
+    /// Changed objects, and all objects of every list and every resync. The listener does not receive the
+    /// objects that are in the cache when it is added, because they were delivered to it before.
     All,
 }
 
-/// The filling end.
+/// The sending end of a listener's buffer.
 pub(crate) struct Listener<K> {
     pub(crate) id: ListenerId,
     pub(crate) buffer: Arc<Buffer<K>>,
-    /// The resync period it asks for; `None` for the informer's default.
+    /// The requested resync period; `None` for the informer's default.
     pub(crate) resync: Option<Duration>,
     pub(crate) delivery: Delivery,
-    /// Whether a task of the informer reads the buffer; that of a subscription is read by its owner.
+    /// Whether a task of the informer reads the buffer. The owner of a subscription reads it directly.
     pub(crate) has_task: bool,
 }
 
 impl<K> Listener<K> {
-    /// Fills the buffer with what it hears first.
+    /// Adds the initial notifications to the buffer.
     pub(super) fn join(&self, cache: Snapshot<K>, synced: bool) {
         if cache.told_after(None).is_some() && self.delivery == Delivery::Changes {
             self.buffer.push(Notification::Join(cache));
@@ -69,12 +70,12 @@ impl<K> Listener<K> {
         }
     }
 
-    /// Whether it hears of objects that a list brings back as they were.
+    /// Returns whether the listener receives unchanged objects of a list.
     pub(super) fn hears_unchanged(&self, is_due: bool) -> bool {
         self.delivery == Delivery::All || is_due
     }
 
-    /// What it hears of a change of one object, if it hears of it.
+    /// Returns the event for a change of one object; `None` if the listener does not receive it.
     pub(super) fn event(&self, change: &Change<K>, is_due: bool) -> Option<Event<K>> {
         match change {
             Change::Added {
@@ -104,17 +105,17 @@ impl<K> Listener<K> {
 
 impl<K> Drop for Listener<K> {
     fn drop(&mut self) {
-        // What is being drained is told to its end: a subscription for as long as its owner polls.
+        // A drain continues: a subscription delivers the rest while its owner polls.
         if !self.buffer.is_closed() {
             self.buffer.close(Closing::Discard);
         }
     }
 }
 
-/// The reading end.
+/// The receiving end of a listener's buffer.
 pub(crate) struct Listening<K> {
     buffer: Arc<Buffer<K>>,
-    /// What was taken and is not told whole.
+    /// The notification whose events are being delivered.
     taken: Option<Expansion<K>>,
     prefetch: Prefetch<K>,
 }
@@ -128,11 +129,12 @@ impl<K: Send + Sync + 'static> Listening<K> {
         }
     }
 
-    /// The next event, once there is one; `None` when the listener shall end. The one before has been
-    /// handled then.
+    /// Waits for the next event; `None` when the listener must end.
+    ///
+    /// A call means that the previous event has been handled.
     ///
     /// # Cancel safety
-    /// Dropping the future takes nothing.
+    /// This method is cancel safe: no event is lost.
     pub(crate) async fn next(&mut self) -> Option<Event<K>> {
         loop {
             if self.taken.is_none() {
@@ -161,9 +163,9 @@ impl<K> Drop for Listening<K> {
     }
 }
 
-/// Where a listener reports that its handler has handled what was in the cache at the beginning.
+/// Reports that a handler has handled its initial state.
 pub(crate) struct SyncReport {
-    /// For readers that take no lock.
+    /// Read without a lock.
     handled: Arc<AtomicBool>,
     waiters: watch::Sender<bool>,
 }
@@ -179,7 +181,7 @@ impl SyncReport {
     }
 }
 
-/// Tells a handler everything that comes into its buffer, until that is closed.
+/// Calls a handler with each event of its buffer, until the buffer is closed.
 pub(crate) async fn listen<K, H>(
     handler: H,
     listening: Listening<K>,
@@ -189,7 +191,7 @@ pub(crate) async fn listen<K, H>(
     K: Send + Sync + 'static,
     H: EventHandler<K>,
 {
-    // In this order the handler is dropped before its end is reported, however it ends.
+    // Declaration order: the handler is dropped before `listening`, which reports its end.
     let mut listening = listening;
     listening.prefetch = Prefetch::here();
     let mut telling = Telling::new(handler, name);
@@ -198,12 +200,12 @@ pub(crate) async fn listen<K, H>(
         let is_synced = matches!(event, Event::Synced);
         telling.tell(event, &listening.buffer).await;
         if is_synced {
-            // First, so that a task woken by the other finds it in the status too.
+            // The status is updated before the waiters wake, so that they find it synced.
             listening.buffer.finish();
             synced.handled.store(true, Ordering::Release);
             synced.waiters.send_replace(true);
         }
-        // A handler that never waits must not keep the thread from all other tasks.
+        // A handler that is always ready must not starve other tasks of the thread.
         tokio::task::coop::consume_budget().await;
     }
 }

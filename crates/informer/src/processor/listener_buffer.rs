@@ -1,39 +1,45 @@
-//! What a listener's buffer does with changes that arrive faster than its handler takes them. Only the
-//! choice is here; the buffer carries it out.
+//! The policies for changes that arrive faster than a handler processes them.
+//!
+//! This module defines only the choice; `buffer` implements it.
 
 use std::num::NonZeroUsize;
 
-/// What happens while a handler is slower than the changes.
+/// The behavior of a handler's buffer while the handler is slower than the changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListenerBuffer {
-    /// The buffer grows, every change is told. It holds at most the changes not yet handled; a list,
-    /// a resync or a late join counts as one. A warning is logged from 1,024 on.
+    /// The buffer grows, and every change is delivered.
+    ///
+    /// The buffer contains the changes that the handler has not handled yet. A list, a resync or the
+    /// initial state of a late registration counts as one. A warning is logged from 1,024 on.
     #[default]
     Grow,
-    /// What waits is merged per object: at most one notification of each object waits, beside the one
-    /// that is being told, however slow the handler is. States in between are not told, and counted
-    /// in [`HandlerStatus::coalesced`](super::HandlerStatus::coalesced).
+    /// Waiting notifications are merged per object.
     ///
-    /// | waits | comes | is told |
+    /// At most one notification per object waits, in addition to the one in progress. Intermediate states
+    /// are not delivered; they count in [`HandlerStatus::coalesced`](super::HandlerStatus::coalesced).
+    ///
+    /// | waiting | new | delivered |
     /// | --- | --- | --- |
     /// | added | updated | added, with the newest state |
     /// | added | deleted | nothing |
-    /// | updated | updated | one update, from what was told last to the newest state |
+    /// | updated | updated | one update, from the last delivered state to the newest state |
     /// | updated | deleted | deleted |
-    /// | deleted | added | both, one after the other, whatever the uids |
+    /// | deleted | added | both, in this order, with any uids |
     ///
-    /// An object's turn is that of its first change that waits, so one that changes all the time is
-    /// not put off for ever; between objects the order of their changes is not kept. A merged update
-    /// has the cause of its last change that was not a resync, and a resync of what waits anyway adds
-    /// nothing. `Synced` keeps its place behind everything that it comes after.
+    /// An object keeps the position of its first waiting change, so an object that changes constantly is
+    /// not delayed indefinitely. The order of changes of different objects is not preserved. A merged
+    /// update has the cause of its last change that was not a resync. A resync of an object that already
+    /// waits has no effect. `Synced` is delivered after all notifications that precede it.
     ///
-    /// A list, a late join or a resync counts as one notification while nothing else waits. When
-    /// something does, it is unfolded into one notification per object.
+    /// A list, the initial state of a late registration or a resync counts as one notification while
+    /// nothing else waits. Otherwise it is expanded into one notification per object.
     Coalesce,
-    /// At most this many notifications wait, beside `Synced`, what a handler that joins late hears
-    /// first, and what the informer needs to have synced (first lists, which are one notification for
-    /// each object on a [`DeltaFifo`](crate::queue::DeltaFifo)); then the informer waits, with all its
-    /// handlers, and in the end the watch. Nothing is dropped.
+    /// At most this many notifications wait; a full buffer blocks the informer. Nothing is dropped.
+    ///
+    /// While the buffer is full, the informer applies no changes, which delays all its handlers and
+    /// eventually the watch. The limit excludes `Synced`, the initial state of a late registration, and
+    /// the notifications that the informer needs to become synced: the first lists, which are one
+    /// notification per object on a [`DeltaFifo`](crate::queue::DeltaFifo).
     Block(NonZeroUsize),
 }

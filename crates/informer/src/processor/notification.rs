@@ -1,4 +1,4 @@
-//! What one listener is sent, and how it unfolds into events.
+//! The messages to one listener, and their expansion into events.
 
 use std::sync::Arc;
 
@@ -8,13 +8,14 @@ use crate::{
     object::{Deleted, ObjectName},
 };
 
-/// One message in a listener's buffer. However many objects it concerns, it is one: a million of
-/// them and 64 handlers are 64 messages.
+/// One message in a listener's buffer, which may concern any number of objects.
+///
+/// A list of a million objects for 64 handlers is 64 messages.
 pub(crate) enum Notification<K> {
     One(Event<K>),
-    /// An object is gone, and there is one of its name again.
+    /// An object was deleted, and another object with its name was added.
     Both(Event<K>, Event<K>),
-    /// The cache as it was when the listener joined.
+    /// The cache at the time when the listener was added.
     Join(Snapshot<K>),
     /// A list was applied.
     Replaced {
@@ -22,15 +23,15 @@ pub(crate) enum Notification<K> {
         new: Snapshot<K>,
         changed: Arc<Changed>,
         in_initial_list: bool,
-        /// Whether this listener hears of objects that are as they were.
+        /// Whether this listener receives unchanged objects.
         unchanged: bool,
     },
-    /// The listener is due to hear everything again.
+    /// The listener is due for a resync of all objects.
     Resync(Snapshot<K>),
 }
 
 impl<K> Notification<K> {
-    /// Whether it tells nothing new.
+    /// Returns whether the message is a resync, which contains no new states.
     pub(super) fn is_resync(&self) -> bool {
         matches!(
             self,
@@ -42,7 +43,7 @@ impl<K> Notification<K> {
         )
     }
 
-    /// At most as many events as it is, counted without looking into it.
+    /// Returns an upper limit of the number of events, without iterating over them.
     pub(super) fn events_max(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -52,7 +53,7 @@ impl<K> Notification<K> {
         }
     }
 
-    /// The object it is about; `None` if it is about several, or about none.
+    /// Returns the name of the object; `None` if the message concerns several objects or none.
     pub(super) fn object_name(&self) -> Option<&ObjectName> {
         match self {
             Self::One(event) | Self::Both(event, _) => event.object_name(),
@@ -60,7 +61,7 @@ impl<K> Notification<K> {
         }
     }
 
-    /// How many events it is; broken objects may make it fewer.
+    /// Returns the number of events. The actual number is lower if objects are broken.
     pub(super) fn events(&self) -> u64 {
         let events = match self {
             Self::Replaced {
@@ -76,13 +77,13 @@ impl<K> Notification<K> {
     }
 }
 
-/// A notification that is being told, event by event.
+/// An iterator over the events of a notification.
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
-    /// Where to go on: the name behind which, in a snapshot; or the place in a list of names.
+    /// The next index in a list of names. (For a snapshot, `after` is the last delivered name.)
     at: usize,
     after: Option<ObjectName>,
-    /// Events told so far.
+    /// Number of events returned so far.
     told: u64,
 }
 
@@ -96,7 +97,7 @@ impl<K> Expansion<K> {
         }
     }
 
-    /// Whether it may be of many events.
+    /// Returns whether the notification may have many events.
     pub(super) fn is_bulk(&self) -> bool {
         matches!(
             self.notification,
@@ -104,13 +105,13 @@ impl<K> Expansion<K> {
         )
     }
 
-    /// How many events have not been told, without unfolding them.
+    /// Returns the number of remaining events, without expanding them.
     pub(crate) fn rest(&self) -> u64 {
         let rest = self.notification.as_ref();
         rest.map_or(0, |rest| rest.events().saturating_sub(self.told))
     }
 
-    /// The next event, until there are no more.
+    /// Returns the next event; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<Event<K>> {
         let event = self.unfold();
         self.told += u64::from(event.is_some());
@@ -182,7 +183,7 @@ impl<K> Expansion<K> {
     }
 }
 
-/// A deletion, if the object had ever been told.
+/// Returns a deletion; `None` if the object was never delivered.
 fn gone<K>(old: &Snapshot<K>, name: &ObjectName) -> Option<Event<K>> {
     let last_known = old.told(name)?.clone();
     Some(Event::Deleted(Deleted::FinalStateUnknown {

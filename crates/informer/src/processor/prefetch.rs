@@ -1,13 +1,14 @@
-//! [`Prefetch`]: decodes packed objects on other threads, for a handler that is about to read them.
+//! [`Prefetch`]: decodes packed objects on other threads before a handler reads them.
 //!
-//! A handler that hears of a whole list may read one object after the other, and then decodes each. If it does,
-//! other threads decode some of the next ones meanwhile: with one thread every second, which the handler finds
-//! decoded. Nothing waits for them, and what a handler is told, and in which order, is the same. On a runtime
-//! with one thread, and for objects that are not packed, nothing is done.
+//! A handler that receives a whole list may read, and thus decode, one object after the other. If it does, other
+//! threads decode some of the next objects in advance; one thread decodes every second object.
 //!
-//! With two cores, a first list of 50,000 pods to a handler that reads each takes 1.66 s with it and 1.89 s
-//! without (eight pairs: 1.22 [1.12, 1.34]; as a streaming list, six pairs: 1.31 [1.19, 1.45]), for a tenth more
-//! CPU time.
+//! Guarantees: delivery does not wait for these threads, and the events and their order do not change. Nothing
+//! is prefetched on a runtime with one thread or for objects that are not packed.
+//!
+//! On two cores, delivering a first list of 50,000 pods to a handler that reads each pod takes 1.66 s with
+//! prefetch and 1.89 s without (eight pairs: 1.22 [1.12, 1.34]; as a streaming list, six pairs: 1.31
+//! [1.19, 1.45]), with 10 % more CPU time.
 
 use std::{
     collections::VecDeque,
@@ -27,53 +28,57 @@ use tokio::{
 use super::notification::Expansion;
 use crate::{event_handler::Event, object::Object, offload};
 
-/// After so many events it is decided whether the handler reads their objects.
+/// Number of events after which to decide whether the handler reads their objects.
 const SEEN: u32 = 16;
 
-/// It does if it has read so many of those.
+/// Minimum number of objects read, of [`SEEN`], to prefetch more.
 const READ_MIN: u32 = 12;
 
-/// So many events are taken at a time at most; those of two windows are fewer than
-/// the recently decoded objects that a cache can find again.
+/// Maximum number of events per window.
+///
+/// Two windows contain fewer events than the number of recently decoded objects that a cache keeps.
 const WINDOW: usize = 32;
 
-/// Or as few as the server sent so much for: a decoded object is several times as large, and should not drive
-/// from a processor's cache what is read before it. With four times as much a first list of pods takes 5 % longer.
+/// Size of the encoded objects, in bytes, at which a window is full.
+///
+/// A decoded object is several times as large, and should not evict objects that are read earlier from the
+/// processor's cache. With four times this limit, a first list of pods takes 5 % longer.
 const WINDOW_BYTES: u64 = 64_000;
 
-/// Notifications of fewer events are told as they are.
+/// Minimum number of events in a notification to use prefetch.
 const EVENTS_MIN: u64 = 64;
 
-/// So many threads of a process decode objects at a time at most, however many handlers it has: those of one
-/// informer share what is decoded.
+/// Limits the number of decoding threads in the process, independent of the number of handlers.
+///
+/// The handlers of one informer share decoded objects.
 static THREADS: Semaphore = Semaphore::const_new(offload::WIDTH_MAX);
 
 #[derive_where(Default)]
 pub(super) struct Prefetch<K> {
-    /// So many threads would be of use.
+    /// Maximum number of threads for this handler.
     width: usize,
     reading: Reading,
-    /// What comes next of the notification, taken out of it.
+    /// The next events, already removed from the notification.
     telling: VecDeque<Event<K>>,
-    /// What comes behind that.
+    /// The events after those in `telling`.
     upcoming: VecDeque<Event<K>>,
-    /// How many events of this notification have been given out.
+    /// Number of events of this notification that were returned.
     given: Arc<AtomicUsize>,
-    /// The object of the event that was given out last, if whether it is read counts.
+    /// The object of the last returned event, if a read of it is counted.
     last: Option<Object<K>>,
-    /// One per thread that decodes. Each ends when its sender is dropped.
+    /// One sender per decoding thread. A thread ends when its sender is dropped.
     decoders: Vec<SyncSender<Vec<Upcoming<K>>>>,
     threads: JoinSet<()>,
 }
 
-/// Whether the handler reads what it is told.
+/// Whether the handler reads the objects that it receives.
 #[derive(Clone, Copy, Default)]
 enum Reading {
-    /// It does not, or there are no threads for it.
+    /// The handler does not read them, or no threads are available.
     #[default]
     Off,
-    /// Of so many events, it has read the objects of so many. It is counted on while threads decode: the
-    /// objects that are left to the handler show it.
+    /// The handler read `read` of `seen` objects. While threads decode, only the objects that are left
+    /// to the handler are counted.
     Counting { seen: u32, read: u32 },
 }
 
@@ -81,15 +86,15 @@ impl Reading {
     const BEGIN: Self = Self::Counting { seen: 0, read: 0 };
 }
 
-/// An object that the handler will be told of.
+/// An object that the handler will receive.
 struct Upcoming<K> {
-    /// As the event of this number of the notification.
+    /// Index of its event in the notification.
     number: usize,
     object: Object<K>,
 }
 
 impl<K: Send + Sync + 'static> Prefetch<K> {
-    /// For the runtime that this is called in.
+    /// Creates an instance for the current runtime.
     pub(super) fn here() -> Self {
         Self {
             width: offload::width_here(),
@@ -97,7 +102,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Another notification is being told.
+    /// Starts with another notification.
     pub(super) fn begin(&mut self, expansion: &Expansion<K>) {
         let is_worth_it = self.width > 0 && expansion.is_bulk() && expansion.rest() >= EVENTS_MIN;
         self.reading = if is_worth_it {
@@ -109,12 +114,14 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         self.last = None;
     }
 
-    /// How many events it has taken that have not been told.
+    /// Returns the number of events that were removed from the notification but not returned.
     pub(super) fn rest(&self) -> u64 {
         (self.telling.len() + self.upcoming.len()) as u64
     }
 
-    /// The next event of the notification, until there are no more. The one before has been told.
+    /// Returns the next event of the notification; `None` at the end.
+    ///
+    /// A call means that the previous event has been delivered.
     pub(super) fn next(&mut self, expansion: &mut Expansion<K>) -> Option<Event<K>> {
         if let Some(last) = self.last.take() {
             self.count(&last);
@@ -128,7 +135,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
                 self.prefetch_window(expansion);
             }
         }
-        // Nothing is upcoming when there is nothing to tell before it.
+        // If `telling` is empty here, `upcoming` is empty too.
         let Some(event) = self.telling.pop_front().or_else(|| expansion.next()) else {
             self.decoders.clear();
             return None;
@@ -142,7 +149,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         Some(event)
     }
 
-    /// Takes what comes behind what is told next, and has some of it decoded.
+    /// Fills `upcoming` with the next window, and sends a part of its objects to the decoding threads.
     fn prefetch_window(&mut self, expansion: &mut Expansion<K>) {
         self.upcoming = window(expansion);
         let first = self.given.load(Ordering::Relaxed) + self.telling.len();
@@ -157,12 +164,12 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
             }
         }
         for (decoder, share) in self.decoders.iter().zip(shares) {
-            // One that is behind need not do what the handler will have done before.
+            // A thread that is late skips this share; the handler would decode it earlier.
             let _ = decoder.try_send(share);
         }
     }
 
-    /// Counts whether the handler has read an object that it was told of.
+    /// Counts whether the handler has read an object that it received.
     fn count(&mut self, told: &Object<K>) {
         let Reading::Counting { seen, read } = &mut self.reading else {
             return;
@@ -181,7 +188,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Has objects decoded from now on, if there are threads for it.
+    /// Starts decoding threads, if any are available.
     fn start(&mut self) {
         if !self.decoders.is_empty() {
             return;
@@ -212,7 +219,7 @@ fn window<K>(expansion: &mut Expansion<K>) -> VecDeque<Event<K>> {
     events
 }
 
-/// Decodes what comes, and keeps it decoded until the handler has been told.
+/// Decodes the received objects, and keeps them decoded until the handler has received them.
 fn decode_all<K>(
     upcoming: &Receiver<Vec<Upcoming<K>>>,
     given: &AtomicUsize,
@@ -220,7 +227,7 @@ fn decode_all<K>(
 ) {
     let mut decoded = VecDeque::new();
     while let Ok(share) = upcoming.recv() {
-        // The handler has got to the window before this one, and so is behind the one before that.
+        // The handler has reached the previous window, so the windows before it are no longer needed.
         decoded.truncate(1);
         let is_to_come = |next: &&Upcoming<K>| next.number >= given.load(Ordering::Relaxed);
         let share = share.iter().filter(is_to_come);
@@ -229,7 +236,7 @@ fn decode_all<K>(
     }
 }
 
-/// The state that an event tells.
+/// Returns the new state of an event.
 fn now<K>(event: &Event<K>) -> Option<&Object<K>> {
     match event {
         Event::Added { object, .. } => Some(object),

@@ -1,4 +1,4 @@
-//! Who is due a resync, and when; pure.
+//! Determines which listeners are due for a resync. Pure: the time is an argument.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,14 +9,15 @@ use tokio::time::Instant;
 
 use crate::clock;
 
-/// Shorter periods are raised to this: client-go's `minimumResyncPeriod`.
+/// Minimum resync period; shorter periods are raised to it. Same as client-go's `minimumResyncPeriod`.
 const MINIMUM: Duration = Duration::from_secs(1);
 
 /// The resync periods of the listeners of one informer.
 ///
-/// There is one timer, the check period. It begins as the informer's default; before the start a
-/// listener that asks for less lowers it, after the start a listener that asks for less gets the check
-/// period. A check period of zero means no resync for anyone, whatever they ask for.
+/// All listeners share one timer, whose interval is the check period. Its initial value is the informer's
+/// default period. Before the start, a listener that requests a shorter period lowers the check period.
+/// After the start, such a listener uses the check period. A check period of zero disables resyncs for
+/// all listeners.
 #[derive(Debug)]
 pub(super) struct Schedule<Id> {
     default: Duration,
@@ -29,7 +30,7 @@ pub(super) struct Schedule<Id> {
 #[derive(Debug)]
 struct Period {
     asked_for: Duration,
-    /// Zero: never.
+    /// The effective period; zero disables resyncs.
     every: Duration,
     next: Instant,
 }
@@ -95,12 +96,12 @@ impl<Id: Ord + Copy> Schedule<Id> {
         }
     }
 
-    /// When to look next; never before the start, nor if nobody wants a resync.
+    /// Returns the time of the next tick; `None` before the start or if resyncs are disabled.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.ticks_at
     }
 
-    /// Who is due now. Each of them is due again a period later.
+    /// Returns the listeners that are due at `now`. Each is due again one period later.
     pub(super) fn tick(&mut self, now: Instant) -> BTreeSet<Id> {
         self.ticks_at = self.ticks_at.map(|_| clock::after(now, self.check));
         let mut due = BTreeSet::new();
@@ -114,7 +115,7 @@ impl<Id: Ord + Copy> Schedule<Id> {
     }
 }
 
-/// What a listener gets: nothing if it or the informer wants none, never more often than the timer.
+/// Returns the effective period of a listener: at least the check period, or zero if either is zero.
 fn effective(asked_for: Duration, check: Duration) -> Duration {
     if asked_for.is_zero() || check.is_zero() {
         return Duration::ZERO;

@@ -1,4 +1,4 @@
-//! [`Telling`]: calls a handler, event by event; a panic and slowness are confined to it.
+//! [`Telling`]: calls a handler with one event at a time, catches its panics, and logs slow calls.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -12,11 +12,12 @@ use crate::{
     panics::panic_message,
 };
 
-/// After a handler has panicked the next event comes so much later, as in client-go.
+/// Delay before the next event after a panic of the handler; the same as in client-go.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// A callback that takes longer is logged when others wait behind it, as client-go does; not more often
-/// than the limiter allows, because a slow handler is slow every time.
+/// Duration above which a callback is logged while other events wait; the same as in client-go.
+///
+/// The rate of these logs is limited, because a slow handler is usually slow on every call.
 const SLOW: Duration = Duration::from_millis(100);
 
 pub(super) struct Telling<H> {
@@ -34,8 +35,9 @@ impl<H> Telling<H> {
         }
     }
 
-    /// Calls the handler and waits for its end; after a panic also for the pause behind it, unless the buffer
-    /// is discarded.
+    /// Calls the handler and waits until it completes.
+    ///
+    /// After a panic, also waits for [`AFTER_PANIC`], or until the buffer is discarded.
     pub(super) async fn tell<K>(&mut self, event: Event<K>, buffer: &Buffer<K>)
     where
         K: Send + Sync + 'static,
@@ -44,7 +46,7 @@ impl<H> Telling<H> {
         let object = event.object_name().cloned();
         let object = || object.as_ref().map_or("-", |name| name.as_str());
         let began = Instant::now();
-        // The call itself may panic too, before there is a future.
+        // The call may panic before it returns a future, so it is also inside the async block.
         let told = AssertUnwindSafe(async { self.handler.handle(event).await })
             .catch_unwind()
             .await;

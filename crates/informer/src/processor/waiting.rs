@@ -1,5 +1,6 @@
-//! [`Waiting`]: what waits for one listener, in the order in which it will be told. Pure: nobody
-//! waits in here, nothing is locked, and the time is an argument.
+//! [`Waiting`]: the waiting notifications of one listener, in delivery order.
+//!
+//! This module is pure: it does not block, it uses no locks, and the time is an argument.
 
 mod merge;
 
@@ -15,18 +16,18 @@ use self::merge::merged;
 use super::notification::{Expansion, Notification};
 use crate::{event_handler::Event, object::ObjectName};
 
-/// One message that waits.
+/// One waiting message.
 pub(super) struct Slot<K> {
-    /// How many messages were pushed before it.
+    /// Number of messages that were pushed before this one.
     pub(super) number: u64,
-    /// Since when the oldest change in it waits.
+    /// Time of the oldest change in this message.
     pub(super) since: Instant,
     pub(super) notification: Notification<K>,
 }
 
-/// What waits for one listener.
+/// The waiting messages of one listener.
 pub(super) struct Waiting<K> {
-    /// How many messages were ever pushed.
+    /// Number of messages that were ever pushed.
     pushed: u64,
     slots: Slots<K>,
 }
@@ -34,14 +35,14 @@ pub(super) struct Waiting<K> {
 enum Slots<K> {
     Each {
         slots: VecDeque<Slot<K>>,
-        /// How many of them only tell again what was told before.
+        /// Number of slots that are resyncs, which contain no new states.
         resyncs: usize,
     },
     Merged(Merged<K>),
 }
 
 impl<K> Waiting<K> {
-    /// Keeps every message.
+    /// Creates a queue that keeps every message.
     pub(super) fn each() -> Self {
         Self {
             pushed: 0,
@@ -52,7 +53,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Merges what waits, per object.
+    /// Creates a queue that merges waiting messages per object.
     pub(super) fn merged() -> Self {
         Self {
             pushed: 0,
@@ -60,7 +61,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Takes a message; how many events will never be told because of it.
+    /// Appends a message. Returns the number of events that are never delivered because of a merge.
     pub(super) fn push(&mut self, notification: Notification<K>, since: Instant) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
@@ -79,7 +80,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// The message that is to be told next.
+    /// Removes and returns the next message.
     pub(super) fn pop(&mut self) -> Option<Slot<K>> {
         match &mut self.slots {
             Slots::Each { slots, resyncs } => {
@@ -91,7 +92,9 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// How many events at most are merged one by one when this is pushed: all of a list that has to be unfolded.
+    /// Returns the maximum number of events to merge individually when `pushed` is appended.
+    ///
+    /// A list that must be expanded counts with all its events.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -99,7 +102,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Takes out everything.
+    /// Removes and returns all messages.
     pub(super) fn take(&mut self) -> Self {
         let slots = match self.slots {
             Slots::Each { .. } => Self::each().slots,
@@ -111,7 +114,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// How many events wait.
+    /// Returns the number of waiting events.
     pub(super) fn events(&self) -> u64 {
         let events = |slot: &Slot<K>| slot.notification.events();
         match &self.slots {
@@ -138,7 +141,7 @@ impl<K> Waiting<K> {
         self.pushed
     }
 
-    /// Whether anything waits that only tells again what was told before.
+    /// Returns whether a resync waits.
     pub(super) fn has_resync(&self) -> bool {
         match &self.slots {
             Slots::Each { resyncs, .. } => *resyncs > 0,
@@ -146,7 +149,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Gives back what a burst took, down to room for so many messages.
+    /// Frees unused memory, down to this capacity in messages.
     pub(super) fn shrink_to(&mut self, capacity: usize) {
         match &mut self.slots {
             Slots::Each { slots, .. } => slots.shrink_to(capacity),
@@ -155,28 +158,28 @@ impl<K> Waiting<K> {
     }
 }
 
-/// Where what waits of each object stands.
+/// The position of the waiting message of each object.
 #[expect(
     clippy::disallowed_types,
     reason = "pure look-up, its order is never seen"
 )]
 type Positions = std::collections::HashMap<ObjectName, Position>;
 
-/// Where a message stands: the number of the push, and which of the events of that push it is.
+/// The position of a message: the number of its push, and the index of the event in that push.
 type Position = (u64, u64);
 
-/// At most one message per object.
+/// A queue with at most one message per object.
 ///
-/// A list, a late join or a resync stays whole while it is the only thing that waits, for then it is
-/// told as it is. As soon as something of an object waits beside it, it is unfolded, so that the two
-/// can be merged; that costs as much as the cache took to apply it.
+/// A list, the initial state of a late registration or a resync remains one message while nothing else
+/// waits. When an event of an object arrives, it is expanded, so that both can be merged. The expansion
+/// costs as much as applying the list to the cache.
 #[derive_where(Default)]
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// The one message of many objects. Nothing of a single object waits then.
+    /// Position of the only message of many objects. No message of a single object waits beside it.
     whole: Option<Position>,
-    /// How many slots only tell again what was told before.
+    /// Number of slots that are resyncs, which contain no new states.
     resyncs: usize,
 }
 
@@ -226,7 +229,7 @@ impl<K> Merged<K> {
         whole.map_or(0, |slot| self.unfold(slot))
     }
 
-    /// Takes the events of a message one by one, where the message stands.
+    /// Expands a message into its events, at the position of the message.
     fn unfold(&mut self, slot: Slot<K>) -> u64 {
         let (number, since) = (slot.number, slot.since);
         let mut events = Expansion::new(slot.notification);
@@ -245,7 +248,7 @@ impl<K> Merged<K> {
         never_told
     }
 
-    /// Takes one event, beside or into what waits of its object.
+    /// Adds one event, or merges it with the waiting message of its object.
     fn take_in(&mut self, position: Position, slot: Slot<K>) -> u64 {
         let Some(name) = slot.notification.object_name().cloned() else {
             self.insert(position, slot);

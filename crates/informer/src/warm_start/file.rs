@@ -1,9 +1,9 @@
-//! One file that is replaced whole: whoever opens it finds the old content or the new one, whatever
-//! happens to the writer.
+//! Replaces a file atomically: readers find either the old or the new content, even if the writer fails.
 //!
-//! Guarantees: one writer at a time, among all processes; nobody but the owner can read what is
-//! written, from its first byte on; what was written is on the disk before it takes the old one's
-//! place.
+//! Guarantees: at most one writer at a time, among all processes. On Unix, only the owner can read the file,
+//! also while it is written. The new content is synced to the disk before it replaces the old content.
+//!
+//! This module does not interpret the content; `format` does.
 
 use std::{
     ffi::OsStr,
@@ -12,13 +12,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why a file was not replaced; it is as it was.
+/// The reason why a file was not replaced. The old file is unchanged.
 #[derive(Debug)]
 pub(super) enum ReplaceError<E> {
-    /// Another writer is at it.
+    /// Another writer holds the lock.
     Busy,
     Io(io::Error),
-    /// What the writing said.
+    /// The error of the write function.
     Write(E),
 }
 
@@ -28,17 +28,17 @@ impl<E> From<io::Error> for ReplaceError<E> {
     }
 }
 
-/// Replaces a file by what is written into another one beside it. The folder is made if there is
-/// none, for its owner alone; one that exists stays as it is.
+/// Writes a temporary file in the same directory, then replaces the file with it.
 ///
-/// A writer that is killed leaves its unfinished file behind, which the next one removes.
+/// A missing directory is created, accessible only to its owner. An existing directory is not changed.
+/// A writer that is killed leaves its temporary file; the next writer removes it.
 pub(super) fn replace<T, E>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, E>,
 ) -> Result<T, ReplaceError<E>> {
     let folder = folder_of(path);
     make_folder(folder)?;
-    // A file of its own, which stays: a lock on what is renamed would be on something else by then.
+    // The lock is a separate file that is never renamed, so that all writers lock the same file.
     let lock = own(OpenOptions::new().write(true).create(true).truncate(false))
         .open(beside(path, "lock"))?;
     match lock.try_lock() {
@@ -47,24 +47,24 @@ pub(super) fn replace<T, E>(
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }
     let unfinished = Unfinished(beside(path, "tmp"));
-    // What can't be removed is in the way of the new one, which says so.
+    // If this fails, creating the new file reports the error.
     let _ = fs::remove_file(&unfinished.0);
     let mut file = own(OpenOptions::new().write(true).create_new(true)).open(&unfinished.0)?;
     let written = write(&mut file).map_err(ReplaceError::Write)?;
     file.sync_all()?;
     fs::rename(&unfinished.0, path)?;
     if cfg!(unix) {
-        // The new content is in its place. Until that is on the disk too, a crash leaves the old one,
-        // which is as whole; so a folder that can't be synced is no failure.
+        // The rename is done. A crash before the directory is synced leaves the old file, which is
+        // complete too. An error of this sync is therefore ignored.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
     Ok(written)
 }
 
-/// Opens a file for reading; `None` if there is none.
+/// Opens a file for reading, and returns it with its size; `None` if it does not exist.
 ///
 /// # Errors
-/// Also for what is no file: opening a pipe would wait for somebody to write into it.
+/// Returns an error also if the path is not a regular file: opening a pipe would wait for a writer.
 pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -77,17 +77,17 @@ pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     Ok(Some((File::open(path)?, metadata.len())))
 }
 
-/// Removed when it is dropped, unless it has been renamed by then.
+/// Path of the temporary file, which is removed on drop unless it was renamed.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // If it stays, the next writer removes it.
+        // If this fails, the next writer removes the file.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// The name with another ending: `pods.jsonl.lock`.
+/// Returns the path with an ending appended, for example `pods.jsonl.lock`.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or(OsStr::new("store")).to_owned();
     name.push(".");

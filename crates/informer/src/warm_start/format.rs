@@ -1,4 +1,4 @@
-//! The saved store as text: a line of JSON each for what it is, for every object, and for its end.
+//! The text format of a saved store: one JSON line for the header, for each object, and for the end.
 //!
 //! ```text
 //! {"format":1,"saved":1767225600,"version":"1.4.0","kind":"v1 Pod","server":"…","sources":[{"collection":"/api/v1/pods","revision":"7"}]}
@@ -6,9 +6,11 @@
 //! {"end":{"objects":1,"checksum":"…"}}
 //! ```
 //!
-//! Both directions hold one line in memory. Whatever a file contains, reading it gives objects or a
-//! reason, in bounded memory; objects come out only when the last line has confirmed all of them. The
-//! checksum is against accidents: who may write the file can put into the cache what they like.
+//! Guarantees: reading and writing hold only one line in memory. Reading any content returns objects or a
+//! reason, with bounded memory. Objects are returned only after the last line has confirmed all of them.
+//!
+//! The checksum detects accidental damage. It does not protect against an attacker with write access to the
+//! file, who can put any object into the cache.
 
 use std::{
     borrow::Cow,
@@ -30,10 +32,10 @@ use crate::{
     status::ColdReason,
 };
 
-/// The format that is written, and the only one that is read.
+/// Version of the format. Files of other versions are not read.
 pub(super) const FORMAT: u64 = 1;
 
-/// What is larger is neither written nor read.
+/// Maximum sizes of a store that is written or read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) line_bytes: u64,
@@ -49,24 +51,24 @@ impl Limits {
     };
 }
 
-/// The record around an object is a map.
+/// Number of JSON parts of a record itself, without its object: one map.
 const RECORD_PARTS: usize = 1;
 
-/// How the last line begins, and no other.
+/// Prefix of the last line. No other line starts with it.
 const END: &[u8] = br#"{"end":"#;
 
-/// So much of what a file says of itself is repeated to people, in bytes.
+/// Maximum length of text from a file in error messages, in bytes.
 const SAID_BYTES: usize = 256;
 
-/// What a saved store is, its first line.
+/// The first line, which describes the saved store.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) format: u64,
-    /// Seconds since 1970.
+    /// Time of the save, in seconds since 1970.
     pub(super) saved: u64,
     pub(super) version: String,
     pub(super) kind: String,
-    /// What was cut out of its objects, as text.
+    /// The pruned fields, as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) pruned: String,
     pub(super) server: String,
@@ -79,7 +81,7 @@ pub(super) struct SavedSource {
     pub(super) revision: String,
 }
 
-/// What every format begins with.
+/// The part of the header that is common to all format versions.
 #[derive(Deserialize)]
 struct Format {
     format: u64,
@@ -99,7 +101,7 @@ struct RecordRef<'a, K> {
     broken: Option<Broken>,
 }
 
-/// The JSON of an object: by its type, or as the cache has it.
+/// The JSON of an object: serialized from its type, or the JSON in the cache.
 #[derive(Serialize)]
 #[serde(untagged, bound = "K: Storable")]
 enum SavedBody<'a, K> {
@@ -121,7 +123,7 @@ struct Record<'a> {
     broken: Option<Broken>,
 }
 
-/// An object that has no body: the same version of the program could not read it then, and can't now.
+/// An object without a body. The program failed to decode it, and the same version would fail again.
 #[derive(Serialize, Deserialize)]
 struct Broken {
     uid: String,
@@ -141,7 +143,7 @@ struct End {
     checksum: String,
 }
 
-/// FNV-1a of 64 bits: a byte that differs changes it always, anything else all but always.
+/// A 64-bit FNV-1a checksum. It detects any change of a single byte, and almost all other changes.
 pub(super) struct Checksum(u64);
 
 impl Checksum {
@@ -160,13 +162,13 @@ impl Checksum {
     }
 }
 
-/// Why an object or a line was not written.
+/// The reason why an object or a line was not written.
 #[derive(Debug)]
 pub(super) enum WriteError {
     Io(io::Error),
-    /// The type can't be written as JSON.
+    /// The type's `Serialize` failed.
     Encode,
-    /// A line, the file or the number of objects would be larger than what is read.
+    /// A line, the file or the number of objects would exceed the limits for reading.
     TooLarge,
 }
 
@@ -221,8 +223,9 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes an object as the JSON that the cache has, which is not decoded for it; `None` if it is no JSON,
-    /// which would make the whole file unreadable.
+    /// Writes the JSON of an object from the cache, without decoding the object.
+    ///
+    /// Returns `None` if it is not valid JSON, which would make the whole file unreadable.
     fn json_record<K>(
         &mut self,
         source: SourceId,
@@ -236,7 +239,7 @@ impl<W: Write> Writer<W> {
         let json = if is_one_line {
             Cow::Borrowed(json)
         } else {
-            // Inside a text it would be an escape, so these are white space.
+            // A line break in a JSON string is escaped, so these bytes are whitespace.
             let spaced = |byte: &u8| if *byte == b'\n' { b' ' } else { *byte };
             Cow::Owned(json.iter().map(spaced).collect())
         };
@@ -244,7 +247,7 @@ impl<W: Write> Writer<W> {
         Some(self.record(source, object, Some(SavedBody::Json(json)), None))
     }
 
-    /// Writes an object by its type, or why it has no body.
+    /// Serializes an object from its type, or writes the reason why it has no body.
     fn decoded_record<K>(&mut self, source: SourceId, object: &Object<K>) -> Result<(), WriteError>
     where
         K: kube_core::Resource + Storable,
@@ -281,7 +284,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes the last line; how many objects and bytes there are, and where they went.
+    /// Writes the last line. Returns the number of objects and bytes, and the output.
     pub(super) fn finish(mut self) -> Result<(usize, u64, W), WriteError> {
         let end = End {
             objects: self.objects,
@@ -310,7 +313,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads a saved store: first what it is, then, if that fits, its objects.
+/// Reads a saved store: first the header, then the objects.
 pub(super) struct Reader<R> {
     limits: Limits,
     input: R,
@@ -338,8 +341,9 @@ impl<R: BufRead> Reader<R> {
         Ok((header, reader))
     }
 
-    /// Reads everything else: the objects of each source, in the form in which the decoder's cache keeps them.
-    /// Asks between them whether to go on.
+    /// Reads the objects of each source, in the form that `decoder` produces.
+    ///
+    /// Calls `wanted` before each object, and returns an error if it returns false.
     pub(super) fn objects<K: Resource + DeserializeOwned>(
         mut self,
         sources: usize,
@@ -375,7 +379,7 @@ impl<R: BufRead> Reader<R> {
         &self,
         decoder: &Decoder<K>,
     ) -> Result<(u32, Object<K>), ColdReason> {
-        // As of a server's objects; those of the record itself are few.
+        // The same limit as for objects from a server, plus the parts of the record.
         if self.line.len() > PARTS && Codec::Json.object(&self.line).parts() > PARTS + RECORD_PARTS
         {
             return Err(self.unfit());
@@ -410,7 +414,7 @@ impl<R: BufRead> Reader<R> {
         Ok((record.source, object))
     }
 
-    /// The last line must be of these objects, and the last.
+    /// Checks that this is the last line, and that it matches the objects before it.
     fn end(&mut self, checksum: String, objects: usize) -> Result<(), ColdReason> {
         let Trailer { end } = self.parse()?;
         if end != (End { objects, checksum }) {
@@ -447,7 +451,7 @@ impl<R: BufRead> Reader<R> {
         serde_json::from_slice(&self.line).map_err(|_| self.unfit())
     }
 
-    /// Quotes nothing of the line: it may be of a Secret.
+    /// Returns the reason for a malformed line. It does not quote the line, which may contain a Secret.
     fn unfit(&self) -> ColdReason {
         damaged(format!("line {} is not what belongs there", self.number))
     }
@@ -457,7 +461,7 @@ pub(super) fn damaged(what: impl Into<String>) -> ColdReason {
     ColdReason::Damaged(what.into())
 }
 
-/// What a file says of itself, fit for a log: one line, not too long.
+/// Shortens text from a file for logs: one line of at most [`SAID_BYTES`].
 pub(super) fn said(text: &str) -> String {
     one_line(text, SAID_BYTES)
 }

@@ -1,4 +1,4 @@
-//! A saved store from bytes and back, without a file: for the fuzz targets alone.
+//! Reads and writes a saved store in memory, without a file. Used only by the fuzz targets.
 
 use kube_core::Resource;
 use serde::{Serialize, de::DeserializeOwned};
@@ -10,14 +10,14 @@ use crate::{
     status::ColdReason,
 };
 
-/// Small enough that a few inputs reach them.
+/// Limits that are low enough for fuzz inputs to exceed them.
 const LIMITS: Limits = Limits {
     line_bytes: 4096,
     file_bytes: 64 << 10,
     objects: 16,
 };
 
-/// The objects of each source, or why it is a cold start.
+/// Returns the objects of each source, or the reason for a cold start.
 pub(crate) fn load<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -27,7 +27,7 @@ where
     reader.objects(header.sources.len(), &decoder, &|| true)
 }
 
-/// The text of these objects; `None` if it would be above a limit.
+/// Returns the saved form of these objects; `None` if it would exceed a limit.
 pub(crate) fn save<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     written(sources).ok()
 }
@@ -55,7 +55,7 @@ fn written<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Result<Vec<u8
     writer.finish().map(|(_, _, text)| text)
 }
 
-/// The last line that makes these lines whole.
+/// Returns the last line that completes these lines.
 pub(crate) fn end(lines: &[u8]) -> String {
     let mut checksum = Checksum::new();
     checksum.add(lines);

@@ -1,7 +1,9 @@
 //! [`Snapshotter`]: saves and loads the store of one informer.
 //!
-//! Guarantees: one save at a time; the disk is waited for on the runtime's pool for blocking work, which
-//! lets go within one object when nobody waits any more.
+//! Guarantees: saves run one at a time, and disk access runs on the runtime's pool for blocking work. When
+//! the caller drops its future, that work stops before the next object.
+//!
+//! The file layout is defined by `format`, and atomic replacement by `file`.
 
 use std::{
     fmt::{self, Debug as _},
@@ -33,24 +35,24 @@ use crate::{
     transport::{self, Class, ListerWatcher},
 };
 
-/// Before a save the server is asked for this long who it is, if that is not known yet. A program that
-/// ends has 30 s in a pod unless it says otherwise (`terminationGracePeriodSeconds`).
+/// Timeout of the request for an unknown server identity before a save. It is shorter than the default
+/// `terminationGracePeriodSeconds` of a pod, 30 s.
 const ASKED_AGAIN: Duration = Duration::from_secs(5);
 
-/// A moment of a store, or why there is none to save.
+/// A snapshot of a store, or the reason why there is none to save.
 pub(crate) type Moment<K> = Result<Snapshot<K>, SaveError>;
 
-/// What was saved.
+/// The result of a successful save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
-    /// How many objects, broken ones included.
+    /// Number of saved objects, including broken ones.
     pub objects: usize,
-    /// The size of the file.
+    /// Size of the file, in bytes.
     pub bytes: u64,
 }
 
-/// Why a store was not saved. What was saved before is untouched.
+/// The reason why a store was not saved. The previously saved store is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
@@ -58,28 +60,29 @@ pub enum SaveError {
     /// [`warm_start`](crate::shared_informer::Builder::warm_start).
     #[error("the informer has no saved store: Builder::warm_start gives it one")]
     NoSavedStore,
-    /// Secrets are not written to disks unless that is asked for.
+    /// The objects are Secrets, and [`SavedStore::allow_secrets`] is not set.
     #[error("Secrets are not saved unless SavedStore::allow_secrets says so")]
     SecretsRefused,
-    /// The informer has not synced, so there is nothing that is worth it.
+    /// The informer has not synced, so its cache is incomplete.
     #[error("the informer has not synced")]
     NotSynced,
-    /// Nobody can tell which server or which of its objects it is: the transport does not say.
+    /// The transport does not report which server it connects to, or which objects it lists.
     #[error("the transport does not say which server and which objects it stands for")]
     Unidentified,
-    /// The server did not say who it is, neither at the start nor when it was asked again for this save.
+    /// The server identity could not be determined, neither at the start nor by a retry before this save.
     #[error(
         "the server does not say who it is (may the program `get` the namespace kube-system? SavedStore::server names it)"
     )]
     ServerUnknown(#[source] transport::Error),
-    /// The queue is one that hands out objects in another order than the server's, and what waits in it
-    /// waits for a handler whose buffer is full.
+    /// Changes wait in the queue for a handler whose buffer is full.
+    ///
+    /// This occurs only with a queue that does not preserve the server's order of changes.
     #[error("changes are waiting in the queue, behind a handler whose buffer is full")]
     Unsettled,
     /// Another process, or another informer, is writing the same file.
     #[error("somebody else is writing {}", .0.display())]
     Busy(PathBuf),
-    /// An object or the whole is larger than what would be loaded.
+    /// An object or the whole store exceeds the limits for loading.
     #[error("the store is too large: 16 MiB an object, 4 GiB and 5,000,000 objects are the limits")]
     TooLarge,
     /// An object's `Serialize` failed.
@@ -91,24 +94,24 @@ pub enum SaveError {
     /// The informer has ended.
     #[error("the informer has stopped")]
     Stopped,
-    /// The file system refuses.
+    /// The file system returned an error.
     #[error("{} can't be written", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The underlying error.
         source: std::io::Error,
     },
 }
 
-/// A source can't tell which server it is of.
+/// A source can't identify its server.
 #[derive(Debug)]
 pub(crate) struct Unidentified;
 
-/// A saved store, loaded.
+/// The content of a saved store.
 #[derive(Debug)]
 pub(crate) struct Loaded<K> {
-    /// Per source, in their order.
+    /// The objects and the revision of each source, in the order of the sources.
     pub(crate) lists: Vec<(Vec<Object<K>>, ResourceVersion)>,
     pub(crate) age: Duration,
 }
@@ -116,7 +119,7 @@ pub(crate) struct Loaded<K> {
 type Save<K> = fn(&Snapshotter<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, SaveError>;
 type Load<K> = fn(&Snapshotter<K>, &Decoder<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
 
-/// A saved store for objects of this type, which therefore can be written and read.
+/// A saved store with the save and load functions for one type of object.
 #[derive_where(Clone)]
 pub(crate) struct Storing<K> {
     config: SavedStore,
@@ -134,25 +137,25 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Location and version: what two informers that are one must agree on.
+/// Formats the location and the version, which must match for two requests to share an informer.
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)
     }
 }
 
-/// What one informer saves and loads, and where.
+/// Saves and loads the store of one informer.
 pub(crate) struct Snapshotter<K> {
     storing: Storing<K>,
     kind: String,
-    /// What is cut out of its objects, as text.
+    /// The pruned fields, as text.
     pruned: String,
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
-    /// What each source lists; `None` if one can't tell.
+    /// The collection that each source lists; `None` if a source can't identify its collection.
     collections: Option<Vec<String>>,
-    /// Which server it is, as soon as that is known.
+    /// The server identity, once it is known.
     server: OnceLock<String>,
     turn: Arc<Mutex<()>>,
 }
@@ -200,8 +203,9 @@ impl<K: Resource> Snapshotter<K> {
     }
 }
 
-/// `pods-0123456789abcdef.jsonl`: the same for the same collections, kind and pruning, another one for
-/// others.
+/// Returns a file name such as `pods-0123456789abcdef.jsonl`.
+///
+/// The checksum depends on the collections, the kind and the pruned fields.
 fn file_name<'a>(plural: &str, what: impl Iterator<Item = &'a str>) -> String {
     let mut checksum = Checksum::new();
     for text in what {
@@ -221,13 +225,15 @@ impl<K> Snapshotter<K> {
         self.storing.config.every
     }
 
-    /// Which server it is, if that is known.
+    /// Returns the server identity, if it is known.
     pub(crate) fn server(&self) -> Option<&str> {
         self.server.get().map(String::as_str)
     }
 
-    /// Notes which servers the sources are of, of which nobody has said anything else; unless one of them
-    /// can't tell.
+    /// Records the server identities of the sources, unless an identity is already recorded.
+    ///
+    /// # Errors
+    /// A source can't identify its server.
     pub(crate) fn identify(&self, answers: Vec<Option<String>>) -> Result<(), Unidentified> {
         let mut servers: Vec<String> = Vec::new();
         for answer in answers {
@@ -240,8 +246,10 @@ impl<K> Snapshotter<K> {
         Ok(())
     }
 
-    /// Asks again which server it is, if that is not known: the right to see it may have been given
-    /// since, and a server that failed may have recovered.
+    /// Requests the server identity if it is not known yet.
+    ///
+    /// A retry can succeed: the permission may have been granted since the last request, or the server may
+    /// have recovered.
     async fn ask_again(&self) -> Result<(), SaveError> {
         self.check().map_err(|reason| match reason {
             ColdReason::SecretsRefused => SaveError::SecretsRefused,
@@ -257,7 +265,7 @@ impl<K> Snapshotter<K> {
         identified.map_err(|Unidentified| SaveError::Unidentified)
     }
 
-    /// Whether there can be a saved store at all.
+    /// Returns an error if this informer can't have a saved store.
     pub(crate) fn check(&self) -> Result<(), ColdReason> {
         if self.is_secret && !self.storing.config.secrets {
             return Err(ColdReason::SecretsRefused);
@@ -289,7 +297,7 @@ impl<K> Snapshotter<K> {
         })
     }
 
-    /// Whether a saved store is of this informer.
+    /// Returns an error unless a saved store matches this informer.
     fn fits(&self, header: &Header) -> Result<(), ColdReason> {
         if header.kind != self.kind {
             let saved = said(&header.kind);
@@ -328,17 +336,17 @@ impl<K> Snapshotter<K> {
 }
 
 impl<K: Send + Sync + 'static> Snapshotter<K> {
-    /// Saves one moment of the store.
+    /// Saves a snapshot of the store.
     ///
     /// # Cancel safety
-    /// Dropping the future gives it up: what was saved before stays, unless the new one was complete.
+    /// Dropping the future cancels the save. The old store remains, unless the new one was already complete.
     pub(crate) async fn save(self: &Arc<Self>, snapshot: Snapshot<K>) -> Result<Saved, SaveError> {
         self.ask_again().await?;
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let (snapshotter, waiting) = (Arc::clone(self), Arc::new(()));
         let wanted = Arc::downgrade(&waiting);
         let saving = spawn_blocking(move || {
-            // Whoever comes next waits for a save that was given up to let go of the file.
+            // The next save waits until a cancelled one has released the file.
             let _turn = turn;
             (snapshotter.storing.save)(&snapshotter, &snapshot, &wanted)
         });
@@ -350,10 +358,10 @@ impl<K: Send + Sync + 'static> Snapshotter<K> {
         })
     }
 
-    /// Loads what was saved, if it is of this informer, in the form in which the decoder's cache keeps objects.
+    /// Loads the saved store if it matches this informer; `decoder` determines the form of the objects.
     ///
     /// # Cancel safety
-    /// Dropping the future gives it up.
+    /// Dropping the future cancels the load.
     pub(crate) async fn load(
         self: &Arc<Self>,
         decoder: Decoder<K>,
@@ -419,7 +427,7 @@ fn load<K: Resource + DeserializeOwned>(
     if bytes > limits.file_bytes {
         return Err(damaged("it is larger than any saved store"));
     }
-    // It may grow while it is read, if it is not of our making.
+    // A file that another program writes may grow while it is read.
     let file = BufReader::with_capacity(64 << 10, file.take(limits.file_bytes));
     let (header, reader) = Reader::new(file, limits)?;
     snapshotter.fits(&header)?;

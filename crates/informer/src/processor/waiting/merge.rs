@@ -1,21 +1,21 @@
-//! What two messages about one object come to: the later state, told from the state that was told
-//! last.
+//! Merges two messages about one object: the result leads from the last delivered state to the latest state.
 //!
-//! | waits | comes | is told |
+//! | waiting | new | delivered |
 //! | --- | --- | --- |
 //! | added | updated | added, with the newest state |
 //! | added | deleted | nothing |
 //! | updated | updated | one update, from the first `old` to the newest `new` |
 //! | updated | deleted | deleted |
-//! | deleted | added | both, one after the other |
-//! | both | anything | the deletion, and what the table makes of the rest |
+//! | deleted | added | both, in this order |
+//! | both | any | the deletion, then the addition merged with the new message by this table |
 //!
-//! A deletion is never merged into an update: what a deletion shows is not what was told last, which
-//! an update's `old` has to be, and who cleans up after an object has to hear that it was gone.
+//! A deletion and an addition are never merged into an update. An update's `old` must be the last delivered
+//! state, but the state of a deletion may differ from it. Handlers that clean up after an object must also
+//! receive its deletion.
 
 use crate::{event_handler::Event, indexer::Cause, processor::notification::Notification};
 
-/// What is left to tell; `None` if nothing is. Neither message is of several objects.
+/// Merges two messages; `None` if nothing remains to deliver. Each message must concern one object.
 pub(super) fn merged<K>(waits: Notification<K>, comes: Notification<K>) -> Option<Notification<K>> {
     match (waits, comes) {
         (Notification::One(gone @ Event::Deleted(_)), Notification::One(again)) => {
@@ -40,7 +40,7 @@ pub(super) fn merged<K>(waits: Notification<K>, comes: Notification<K>) -> Optio
     }
 }
 
-/// The same for two events, the first of which is not a deletion.
+/// Merges two events; `None` if nothing remains. The first event must not be a deletion.
 fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
     Some(match (first, next) {
         (
@@ -63,12 +63,12 @@ fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
             new,
             cause: both(first, cause),
         },
-        // A deletion behind an update; nothing else is in the history of an object.
+        // A deletion after an update; no other sequence occurs for an object.
         (_, next) => next,
     })
 }
 
-/// Why an update is told that was made of two: for the last change, which a resync is not.
+/// Returns the cause of a merged update: the cause of the last change that is not a resync.
 fn both(first: Cause, next: Cause) -> Cause {
     match next {
         Cause::Resync => first,

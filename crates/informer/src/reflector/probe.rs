@@ -16,8 +16,8 @@ use crate::{
 /// Minimum interval between two probes, so that an unstable connection does not cause load.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum interval between two failed probes, which doubles with each failure. Each costs the watch the time of
-/// the request, and a pause.
+/// Maximum delay of a probe after failed ones; each failure doubles the delay. A failed probe delays the watch by
+/// the time of its request, and by a pause.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
 /// Schedule of the probes of one reflector.

@@ -5,7 +5,7 @@
 //! does not end the reflector: it retries after a pause. The module has no queues, indices or handlers.
 //!
 //! Internally, `run` sends requests and reads responses, `machine` decides which request follows, and `backoff`
-//! how long the pauses are.
+//! computes the pauses.
 //!
 //! An informer contains its reflectors. A standalone reflector updates an indexer, or a store of your own, without
 //! a queue and handlers:

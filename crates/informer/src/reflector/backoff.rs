@@ -7,9 +7,9 @@ use tokio::time::Instant;
 /// Pauses between failed attempts, with exponential growth.
 ///
 /// Each pause is uniformly distributed in [d, 2d). `initial` is the first d; every failure doubles it, up to
-/// `cap`. Only `reset_after` without a failure resets d, so d stays at the cap during an outage, however long it
-/// is. (client-go measures the time since the last reset, so the pauses of a long outage start again every two
-/// minutes.)
+/// `cap`. Only `reset_after` without a failure, from the first success on, resets d. During an outage d therefore
+/// stays at the cap. (client-go measures the time since the last reset, so the pauses of a long outage start again
+/// every two minutes.)
 #[doc(alias = "BackoffManager")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
@@ -18,7 +18,7 @@ pub struct BackoffConfig {
     pub initial: Duration,
     /// Maximum d. Default: 30 s, so that a pause is at most 60 s.
     pub cap: Duration,
-    /// Time without a failure after which d is reset to `initial`. Default: 2 min.
+    /// Time without a failure, from the first success on, after which d is reset to `initial`. Default: 2 min.
     pub reset_after: Duration,
 }
 

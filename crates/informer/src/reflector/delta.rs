@@ -12,7 +12,7 @@ use crate::object::{Deleted, Epoch, Object, ObjectName, ResourceVersion, SourceI
 pub struct Delta<K> {
     /// The source of the reflector that received the change.
     pub source: SourceId,
-    /// What changed.
+    /// The change.
     pub kind: DeltaKind<K>,
     /// Time at which the bytes were received, if metrics are enabled.
     pub(crate) received: Option<Instant>,

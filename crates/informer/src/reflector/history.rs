@@ -14,8 +14,8 @@ use crate::{
 /// | --- | --- |
 /// | the store has accepted a list ([`accepted`](Self::accepted)) | sets `last` in the current epoch; resets the rest, except `stuck_at` |
 /// | the store has accepted an event ([`observed`](Self::observed)) | sets `last`, unless the event is older |
-/// | the server has gone back ([`rolled_back`](Self::rolled_back)) | starts an epoch |
-/// | the server may have gone back ([`suspected`](Self::suspected)) | starts an epoch |
+/// | the server has gone back ([`rolled_back`](Self::rolled_back)) | sets `epoch` to a later one than that of `last` |
+/// | the server may have gone back ([`suspected`](Self::suspected)) | sets `epoch` to a later one than that of `last` |
 /// | the server responds that `last` is too new for it ([`note`](Self::note)) | equal revisions mean nothing until the next list |
 /// | the server can't serve `last` ([`unavailable`](Self::unavailable)) | the next list requests the newest state |
 /// | a watch from `last` expired, or sent something unreadable or rejected ([`expired`](Self::expired), [`stuck`](Self::stuck)) | sets `stuck_at` |

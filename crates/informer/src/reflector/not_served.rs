@@ -1,4 +1,4 @@
-//! [`NotServed`]: whether the server answers that it does not serve a kind.
+//! [`NotServed`]: whether the server responds that it does not serve a kind.
 
 use std::sync::Arc;
 

@@ -46,7 +46,7 @@ macro_rules! options {
 pub(crate) use options;
 
 options! {
-    /// What can be set about the requests of a reflector.
+    /// Options for the requests of a reflector.
     RequestOptions {
         page_size: u32 = 0, "page size";
         watch_timeout_min: Duration = Duration::ZERO, "minimum watch timeout";

@@ -58,14 +58,14 @@ pub trait ReflectorStore<K>: Send + 'static {
 
     /// Returns the current objects of all sources.
     ///
-    /// If a list contains an object whose revision and uid are the same as here, the reflector does not decode it,
-    /// and passes on the object from here. An event older than its object here shows that the server was restored
+    /// If a list contains an object with the same revision and uid, the reflector does not decode it, and delivers
+    /// the returned object instead. An event older than the returned object shows that the server was restored
     /// from a backup. The default implementation returns `None`.
     fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
         None
     }
 
-    /// Returns the first object after this name, in the order of names, or the first of all.
+    /// Returns the first object after this name, in the order of names, or the first object for `None`.
     ///
     /// The reflector may convert the returned objects to a form that needs less memory. The default implementation
     /// returns `None`.

@@ -12,8 +12,8 @@ use crate::{clock, codec::FrameKind, object::ResourceVersion};
 /// restart explains one.
 const ATTEMPTS: u32 = 3;
 
-/// Interval after which a server without streaming lists receives a request for one again. A control plane upgrade
-/// takes less than an hour. A failed attempt costs a rejected request, or the wait of
+/// Interval between requests for a streaming list to a server without support. It is longer than a control plane
+/// upgrade. A failed attempt costs a rejected request, or the wait of
 /// [`TimeoutConfig::initial_events`](super::TimeoutConfig::initial_events).
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
@@ -97,7 +97,7 @@ impl Streaming {
 /// A streaming list in progress.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// How long the server was asked to let the watch last that it goes on as.
+    /// The requested timeout of the stream, including the watch that it continues as.
     lasts: Duration,
     /// Time of the last new object; before the first one, of the request or of the response headers.
     progress: Instant,
@@ -120,7 +120,7 @@ impl Stream {
         self.progress = now;
     }
 
-    /// How long the server was asked to let the watch last that it goes on as.
+    /// The requested timeout of the stream, including the watch that it continues as.
     pub(super) fn lasts(&self) -> Duration {
         self.lasts
     }
@@ -128,7 +128,7 @@ impl Stream {
     /// Records an event. `is_new` is set for an object that the stream has not sent before.
     ///
     /// A server that ignores `sendInitialEvents` sends the existing objects, then changes without end. A new
-    /// object therefore counts as progress only if it is older than the first change.
+    /// object therefore counts as progress only before the first change, or if it is older.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,

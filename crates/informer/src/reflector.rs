@@ -96,8 +96,9 @@ pub enum Error {
         /// The error of the key function.
         reason: String,
     },
-    /// The process function of a [`Config`](crate::controller::Config) returned an error for an object, or
-    /// panicked. The changes of the object are queued again, or dropped.
+    /// The process function failed for an object. Its changes are queued again, or dropped.
+    ///
+    /// The process function is that of a [`Config`](crate::controller::Config). A panic counts as a failure.
     #[error("{object} was not processed{}: {reason}", if *retried { ", and is queued again" } else { "" })]
     Process {
         /// The key of the object in the queue.
@@ -162,16 +163,15 @@ pub struct Reflector<K, S> {
     pub(crate) rng: fastrand::Rng,
     /// Revision that the store has reached with the changes of all reflectors of this source.
     pub(crate) reached: Reached,
-    /// Revision of a store that was filled before this reflector, whose first request is then a watch from there.
-    /// Unset once the store has accepted a change of this reflector.
+    /// Revision of a store that was filled before; the first request is a watch from there. Unset once the store
+    /// has accepted a change of this reflector.
     pub(crate) from: Option<ResourceVersion>,
     /// Reason of the first list; `None` for the first reflector of the source.
     pub(crate) relists: Option<RelistReason>,
     /// Receives the list requests of the consistency check.
     pub(crate) relist: RelistSignal,
-    /// Set for a standalone reflector, which reports by itself that it has synced and stopped; an informer does
-    /// this for its reflectors. Last field, so that all others are dropped before the reflector reports that it
-    /// has stopped.
+    /// Reports the end of a standalone reflector; `None` inside an informer, which reports for its reflectors.
+    /// Last field, so that all others are dropped before.
     pub(crate) alone: Option<Stopped>,
 }
 

@@ -108,7 +108,7 @@ use crate::{
 /// Default number of objects per page: `defaultPageSize` of client-go's pager.
 pub(crate) const PAGE_SIZE: u32 = 500;
 
-/// Default minimum of the requested watch timeout (`defaultMinWatchTimeout`); the maximum is twice this.
+/// Minimum of the requested watch timeout: `defaultMinWatchTimeout` of client-go.
 pub(crate) const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(5 * 60);
 
 /// Duration below which a watch without an event counts as very short.

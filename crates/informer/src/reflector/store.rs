@@ -26,7 +26,9 @@ use crate::object::{Known, Object, ObjectName, SourceId};
 #[doc(alias = "ReflectorBookmarkStore")]
 #[doc(alias = "ResourceVersionUpdater")]
 pub trait ReflectorStore<K>: Send + 'static {
-    /// Accepts the next change: `Added`, `Updated`, `Deleted`, a complete list as `ReplacedAll`, or a `Bookmark`.
+    /// Accepts the next change.
+    ///
+    /// A reflector delivers `Added`, `Updated`, `Deleted`, a complete list as `ReplacedAll`, and `Bookmark`.
     ///
     /// The reflector continues when the future completes, so a slow store slows down the watch and does not
     /// increase memory use.

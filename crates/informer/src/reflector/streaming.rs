@@ -22,23 +22,26 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitialList {
-    /// A streaming list (`sendInitialEvents`): a watch that begins with all existing objects and continues with
-    /// their changes. The API server sends it from its watch cache, one object at a time. If the server rejects
-    /// it, does not complete it or does not support it, a LIST follows in the same attempt.
+    /// A streaming list (`sendInitialEvents`): one watch sends all objects, then their changes.
+    ///
+    /// The API server sends it from its watch cache, one object at a time. If the server rejects it, does not
+    /// complete it or does not support it, a LIST follows in the same attempt.
     ///
     /// Servers support streaming lists since Kubernetes 1.27, by default since 1.34. Other servers respond with
     /// 422: `sendInitialEvents is forbidden for watch` if the feature is disabled, `resourceVersionMatch is
     /// forbidden for watch` before 1.27. Servers before 1.19 know neither parameter, and never send the end
     /// bookmark.
     Streaming,
-    /// A LIST of any state in the server's watch cache (`resourceVersion=0`, later the last revision seen), then a
-    /// watch from its revision.
+    /// A LIST of any state in the server's watch cache, then a watch from its revision.
+    ///
+    /// The first request has `resourceVersion=0`, later ones the last revision seen.
     ///
     /// The server builds the whole response in memory: as much as all objects, for each client that lists at the
     /// same time. It needs about half the CPU time of a streaming list.
     List,
-    /// A LIST of the newest state in pages of 500 objects, or of `page_size`, then a watch from the revision of
-    /// the pages.
+    /// A LIST of the newest state in pages, then a watch from their revision.
+    ///
+    /// A page has 500 objects, or `page_size`.
     ///
     /// The server needs as little CPU time as for [`List`](Self::List), and as little memory as for
     /// [`Streaming`](Self::Streaming).

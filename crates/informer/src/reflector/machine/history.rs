@@ -79,8 +79,7 @@ impl Machine {
         self.history.listed(revision);
     }
 
-    /// Records that the server may have gone back, so that revisions of the store and of the next list are not
-    /// comparable.
+    /// Records that the server may have gone back: revisions before and after are not comparable.
     pub(crate) fn suspect(&mut self) {
         self.history.suspected();
     }

@@ -1,5 +1,6 @@
-//! Watches that the server does not open: the timeout of response headers, and the refusals that are retried from
-//! the last revision instead of being followed by a list.
+//! Watches that the server does not open: timeout of the response headers, and retries.
+//!
+//! Some refusals are retried from the last revision; a list follows the others.
 
 use std::time::Duration;
 

@@ -21,8 +21,8 @@ const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 /// multiple of it per runtime worker may wait to be staged.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// Maximum number of bytes decoded in place before the task yields: less than a millisecond of work for small
-/// pods, which take 50 µs per KiB.
+/// Maximum number of bytes decoded in place before the task yields. This is less than a millisecond of work for
+/// small pods, whose decoding and packing take 50 µs per KiB.
 const TURN_BYTES: usize = 16 * 1024;
 
 /// A piece of a response body, and the decoded object if it contains one.
@@ -142,8 +142,7 @@ where
         self.fill();
     }
 
-    /// Returns whether to read more of the body before decoding, because the waiting pieces are too few for
-    /// another task.
+    /// Returns whether to read more before decoding: the waiting pieces are too few for another task.
     ///
     /// A server may send a chunk per object. If each were decoded at once, one thread would decode them all.
     pub(super) fn gathers(&self) -> bool {

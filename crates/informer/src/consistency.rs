@@ -1,8 +1,7 @@
-//! Compares one moment of a store with what its server had at the very revision of that moment, by
-//! names, uids and revisions; pure.
+//! Compares a snapshot of a store with the server's objects at the same revision, by name, uid and revision.
 //!
-//! As both are of the same revision they are the same, or something was lost: what changes meanwhile is
-//! in neither. Of the server's objects nothing is kept; a comparison holds one pointer for each.
+//! Both have the same revision, so any difference means that changes were lost; later changes are in neither. The
+//! module sends no requests and keeps none of the server's objects: it holds one pointer per object.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -17,20 +16,20 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// One that is under way: of the objects that one source has brought.
+/// A comparison in progress, of the objects of one source.
 pub(crate) struct Comparison<'a, K> {
     snapshot: &'a Snapshot<K>,
     source: SourceId,
-    /// What the server has too, as it stands in the snapshot.
+    /// Names of the snapshot that the server has too.
     seen: Vec<&'a ObjectName>,
     found: Found,
 }
 
-/// What a comparison has found.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) difference: Difference,
-    /// The same for the same objects at the same revisions, whatever the order.
+    /// Hash of the different objects and their revisions, independent of their order.
     pub(crate) fingerprint: u64,
 }
 
@@ -52,28 +51,28 @@ impl<'a, K> Comparison<'a, K> {
         }
     }
 
-    /// Up to which revision the store has everything of the source.
+    /// Returns the revision of the source in the snapshot, which the server's list must have.
     pub(crate) fn revision(&self) -> &ResourceVersion {
         &self.found.difference.revision
     }
 
-    /// Takes an object of the server's, whole or its metadata alone.
+    /// Compares an object of the server, which is complete or only metadata.
     ///
     /// # Errors
-    /// It has no readable name.
+    /// The object has no readable name.
     pub(crate) fn see(&mut self, item: Encoded<'_>) -> Result<(), Error> {
         let nameless = || Error::new(Class::Protocol, "an item of the list has no readable name");
         let identity = item.identity().ok_or_else(nameless)?;
         let name = ObjectName::of(&identity).ok_or_else(nameless)?;
         if !name.is_fit() || !ResourceVersion::is_fit(&identity.metadata.resource_version) {
-            // Left out by the informer too.
+            // The informer leaves out such objects too.
             return Ok(());
         }
         let revision = ResourceVersion::of(&identity);
         let difference = &mut self.found.difference;
         let count = match self.snapshot.entry(&name) {
             None => &mut difference.missing,
-            // It moves from one source to another, and this one has not told yet that it left.
+            // The object moves between sources, and the watch of the other source has not sent its deletion yet.
             Some((source, _)) if source != self.source => return Ok(()),
             Some((_, object)) => {
                 self.seen.push(object.object_name());
@@ -94,7 +93,7 @@ impl<'a, K> Comparison<'a, K> {
         Ok(())
     }
 
-    /// What differs, if anything does. To be called when the server has told everything.
+    /// Returns the differences; `None` if there are none. Call it after all objects of the server.
     pub(crate) fn finish(mut self) -> Option<Found> {
         let (snapshot, source) = (self.snapshot, self.source);
         let own = || {

@@ -1,12 +1,14 @@
-//! Keeps one source in step with the server: lists, watches, and starts over for as long as it
-//! lives.
+//! Lists and watches one source, and delivers every change to a store.
 //!
-//! The shell in `run` moves bytes; what to ask for next is decided in `machine`, and how long to
-//! pause in `backoff`. A reflector knows nothing of queues, indices and handlers: it hands [`Delta`]s
-//! to a [`ReflectorStore`] and waits while that is busy, which slows the watch and not the memory.
+//! A [`Reflector`] delivers [`Delta`]s to a [`ReflectorStore`] in order, one at a time. It waits until the store
+//! has accepted each of them, so a slow store slows down the watch and does not increase memory use. A failure
+//! does not end the reflector: it retries after a pause. The module has no queues, indices or handlers.
 //!
-//! An informer has its reflectors inside. One alone keeps an indexer, or a store of your own, in step
-//! without queue and handlers:
+//! Internally, `run` sends requests and reads responses, `machine` decides which request follows, and `backoff`
+//! computes the pauses.
+//!
+//! An informer contains its reflectors. A standalone reflector updates an indexer, or a store of your own, without
+//! a queue and handlers:
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::Pod;
@@ -76,39 +78,40 @@ use crate::{
     transport::{self, ListerWatcher},
 };
 
-/// What went wrong in a reflector; it goes on nevertheless.
+/// A failure that a reflector reports. The reflector continues after it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A request was refused, its answer broke off, or the store did not take what it brought.
+    /// A request was rejected, its response broke off, or the store rejected a change.
     #[error(transparent)]
     Transport(Arc<transport::Error>),
-    /// One object did not decode. It is kept as broken.
+    /// One object failed to decode. It is kept as a broken object if its name is readable.
     #[error(transparent)]
     Decode(DecodeError),
-    /// The queue's key function could not name an object. It is left out.
+    /// The queue's key function failed for an object. The object is left out.
     #[error("{object} has no key: {reason}")]
     Key {
         /// The object.
         object: ObjectName,
-        /// What the key function said.
+        /// The error of the key function.
         reason: String,
     },
-    /// The process function of a [`Config`](crate::controller::Config) returned an error for an object, or
-    /// panicked. Its changes are queued again, or dropped.
+    /// The process function failed for an object. Its changes are queued again, or dropped.
+    ///
+    /// The process function is that of a [`Config`](crate::controller::Config). A panic counts as a failure.
     #[error("{object} was not processed{}: {reason}", if *retried { ", and is queued again" } else { "" })]
     Process {
         /// The key of the object in the queue.
         object: ObjectName,
-        /// What the process function said.
+        /// The error of the process function.
         reason: String,
-        /// Whether its changes are queued again.
+        /// Whether the changes of the object are queued again.
         retried: bool,
     },
-    /// The watch sent a type of event that nobody knows. It was skipped.
+    /// The watch sent an event of an unknown type. The event was skipped.
     #[error("unknown type of watch event: {0:?}")]
     UnknownEvent(String),
-    /// Somebody has changed an object that the cache shares with all handlers and readers. Only with
+    /// An object in the cache was modified in place. All handlers and readers share it. Reported only with
     /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
     #[error(
         "{object} at revision {revision} was changed in the cache, which all handlers and readers share"
@@ -116,37 +119,37 @@ pub enum Error {
     Mutated {
         /// The object.
         object: ObjectName,
-        /// The state of it that was changed.
+        /// The revision of the modified state.
         revision: ResourceVersion,
     },
-    /// A list or a watch brought an object of another kind. It was skipped.
+    /// A list or a watch sent an object of another kind. The object was skipped.
     #[error("{} came where {expected} was expected", a_kind(found, object.as_ref()))]
     OtherKind {
-        /// What was expected: API version and kind, or the reflector's type description.
+        /// The expected API version and kind, or the type description of the reflector.
         expected: Arc<str>,
-        /// The API version and kind that the object says it has.
+        /// The API version and kind in the object.
         found: String,
-        /// The object's name, if it has one.
+        /// The name of the object, if it has one.
         object: Option<ObjectName>,
     },
-    /// The cache is not what the server has: a watch has missed something, or the server was put back.
-    /// Everything is listed anew. Only with
+    /// The cache differs from the server: a watch missed a change, or the server was restored from a backup. The
+    /// reflector lists everything again. Reported only with
     /// [`consistency_check`](crate::shared_informer::Builder::consistency_check).
     #[error("{0}")]
     Inconsistent(Arc<Difference>),
 }
 
-/// A kind, and the name of the object that has it.
+/// A kind, followed by the name of the object if there is one.
 fn a_kind(found: &str, object: Option<&ObjectName>) -> String {
     object.map_or_else(|| found.to_owned(), |name| format!("{found} {name}"))
 }
 
-/// Hears of every failure of an informer's reflectors, as it happens. It must not block.
+/// Function that receives every failure of an informer's reflectors as it happens. It must not block.
 #[doc(alias = "WatchErrorHandlerWithContext")]
 #[doc(alias = "DefaultWatchErrorHandler")]
 pub type WatchErrorHandler = Arc<dyn Fn(&Error) + Send + Sync>;
 
-/// Keeps one store in step with one source.
+/// Lists and watches one source, and delivers every change to one store.
 #[doc(alias = "NewReflector")]
 #[doc(alias = "NewNamespaceKeyedIndexerAndReflector")]
 #[must_use = "a reflector does nothing until it runs"]
@@ -158,17 +161,17 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) requests: RequestOptions,
     pub(crate) rng: fastrand::Rng,
-    /// How far the store has come with what earlier reflectors of the source have handed on.
+    /// Revision that the store has reached with the changes of all reflectors of this source.
     pub(crate) reached: Reached,
-    /// Up to where the store has everything from before, so that a watch comes first; unset when the
-    /// server has confirmed that it goes on from there, or everything has been listed.
+    /// Revision of a store that was filled before; the first request is a watch from there. Unset once the store
+    /// has accepted a change of this reflector.
     pub(crate) from: Option<ResourceVersion>,
-    /// Why it lists, if one before it has.
+    /// Reason of the first list; `None` for the first reflector of the source.
     pub(crate) relists: Option<RelistReason>,
-    /// Of the consistency check, which requests a list when the store differs from the server.
+    /// Receives the list requests of the consistency check.
     pub(crate) relist: RelistSignal,
-    /// Of a reflector that stands alone; an informer says itself when it has synced and when it has
-    /// stopped. Last, so that everything else is gone when it speaks.
+    /// Reports the end of a standalone reflector; `None` inside an informer, which reports for its reflectors.
+    /// Last field, so that all others are dropped before.
     pub(crate) alone: Option<Stopped>,
 }
 
@@ -182,8 +185,9 @@ impl<K, S> fmt::Debug for Reflector<K, S> {
 }
 
 impl Reflector<(), ()> {
-    /// Begins a reflector over a source. Its default name is kind and scope, such as
-    /// `pods in shop`.
+    /// Returns a builder for a reflector of a source.
+    ///
+    /// The default name consists of the kind and the scope, such as `pods in shop`.
     pub fn builder<K: Resource>(source: impl ListerWatcher) -> ReflectorBuilder<K>
     where
         K::DynamicType: Default,
@@ -192,7 +196,7 @@ impl Reflector<(), ()> {
         ReflectorBuilder::new(Arc::new(source), dyntype)
     }
 
-    /// The same for a type known at run time only.
+    /// Returns a builder for a reflector of a type that is known only at run time.
     pub fn builder_with_type<K: Resource>(
         source: impl ListerWatcher,
         dyntype: K::DynamicType,
@@ -207,14 +211,15 @@ impl<K, S> Reflector<K, S> {
         &self.report.name
     }
 
-    /// What the reflector is doing, and up to which revision it has come.
+    /// Returns a reader of the reflector's status: its current activity and the last revision.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn status(&self) -> StatusReader {
         self.report.status.reader()
     }
 
-    /// Waits until the store has accepted the first list. Owns what it needs, so the reflector can
-    /// run meanwhile.
+    /// Waits until the store has accepted the first list.
+    ///
+    /// The returned future does not borrow the reflector, so the reflector can run in the meantime.
     pub fn wait_for_sync(&self) -> WaitForSync {
         self.report.wait_for_sync()
     }
@@ -226,11 +231,11 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Lists and watches until `shutdown` resolves, or until the store is gone.
+    /// Lists and watches until `shutdown` completes, or until the store returns [`StoreError::Gone`].
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the request under way, and a change that the store is just
-    /// accepting. It can't be resumed.
+    /// Dropping the future cancels the request in progress, and the change that the store is accepting. The
+    /// reflector can't be resumed.
     #[doc(alias = "RunWithContext")]
     #[doc(alias = "ListAndWatch")]
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
@@ -241,13 +246,13 @@ where
         }
     }
 
-    /// Runs until the store is gone.
+    /// Lists and watches until the store returns [`StoreError::Gone`].
     pub(crate) async fn run_inside(self) {
         run::Running::new(self).run().await;
     }
 
-    /// Stands in for a reflector whose kind is gone: hands on an empty list, if the store has ever had another
-    /// one, and requests nothing.
+    /// Replaces a reflector whose kind the server no longer serves. Sends an empty list to the store, unless the
+    /// store never accepted a list, and then sends no requests.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status
@@ -266,8 +271,8 @@ where
 }
 
 impl<K, S: Clone> Reflector<K, S> {
-    /// Another one of the same source for the same store, which begins anew, and not before what the
-    /// store has; with the reason, unless none has run before.
+    /// Returns a new reflector for the same source and store. It lists nothing older than the store's revision.
+    /// `relists` is the reason of its first list; `None` if no reflector of the source has run.
     pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,
@@ -286,7 +291,7 @@ impl<K, S: Clone> Reflector<K, S> {
     }
 }
 
-/// Says that a reflector has ended, however it ends, and whether or not it ever ran.
+/// Reports on drop that a reflector has stopped, whether or not it ever ran.
 pub(crate) struct Stopped(StatusWriter, SourceId);
 
 impl Drop for Stopped {

@@ -1,24 +1,24 @@
-//! How long to wait after a failure.
+//! Computes the pauses after failures. It does not sleep and sends nothing.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The pauses between failing attempts.
+/// Pauses between failed attempts, with exponential growth.
 ///
-/// Each is uniform in [d, 2d), with d growing from `initial` by a factor of 2 up to `cap`. Only
-/// `reset_after` of health brings d back: during an outage, however long, it stays at the cap. (In
-/// client-go the reset counts from the last reset, so a long outage is hammered anew every two
-/// minutes.)
+/// Each pause is uniformly distributed in [d, 2d). `initial` is the first d; every failure doubles it, up to
+/// `cap`. Only `reset_after` without a failure, from the first success on, resets d. During an outage d therefore
+/// stays at the cap. (client-go measures the time since the last reset, so the pauses of a long outage start again
+/// every two minutes.)
 #[doc(alias = "BackoffManager")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    /// The first d: 800 ms, as in client-go's `NewReflectorWithOptions`. Not more than `cap`, and not
-    /// less than 1 ms, whatever is said: an informer never asks as fast as it is refused.
+    /// Initial d. Default: 800 ms, as in client-go's `NewReflectorWithOptions`. Limited to `cap`, and never less
+    /// than 1 ms.
     pub initial: Duration,
-    /// The largest d: 30 s, so that a pause is at most 60 s.
+    /// Maximum d. Default: 30 s, so that a pause is at most 60 s.
     pub cap: Duration,
-    /// Health for this long (2 min) begins anew at `initial`.
+    /// Time without a failure, from the first success on, after which d is reset to `initial`. Default: 2 min.
     pub reset_after: Duration,
 }
 
@@ -38,14 +38,15 @@ impl BackoffConfig {
     }
 }
 
-/// The state of one reflector's back-off; pure, told the time and given the randomness.
+/// The state of one reflector's backoff. The caller passes the current time and the random numbers.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     config: BackoffConfig,
     next: Duration,
-    /// Since when all is well; `None` after a failure.
+    /// Time of the first success since the last failure; `None` after a failure.
     healthy_since: Option<Instant>,
-    /// Whether the one immediate retry that health earns, and the end of an outage, has not been used.
+    /// Whether the next end that may be harmless is retried at once. Set by `reset_after` without a failure, and
+    /// by an outage.
     fresh: bool,
 }
 
@@ -59,12 +60,12 @@ impl Backoff {
         }
     }
 
-    /// The server did what it was asked for.
+    /// Records a success.
     pub(crate) fn succeeded(&mut self, now: Instant) {
         self.healthy_since.get_or_insert(now);
     }
 
-    /// The pause after a failure.
+    /// Records a failure, and returns the pause after it.
     pub(crate) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         self.fresh = false;
@@ -73,17 +74,17 @@ impl Backoff {
         delay.saturating_add(delay.mul_f64(rng.f64()))
     }
 
-    /// The pause while the server can't be reached, or fails. What it says when it answers again is
-    /// news, so the end of the outage earns an immediate retry as health does: at most one for each of
-    /// these pauses, so nothing is asked more often than twice as often.
+    /// Records that the server can't be reached or is unavailable, and returns the pause.
+    ///
+    /// The end of an outage allows one immediate retry, because the next response is about something else. There
+    /// is at most one per pause of an outage, so this at most doubles the number of requests.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;
         pause
     }
 
-    /// The pause after an end that need not mean that anything is wrong: none if all was well until
-    /// now.
+    /// Records an end that may be harmless, and returns the pause: zero if an immediate retry is left.
     pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {

@@ -1,4 +1,4 @@
-//! Everything that must be settled before a reflector of its own exists.
+//! [`ReflectorBuilder`]: the settings of a standalone reflector.
 
 use std::{fmt, sync::Arc};
 
@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{object::SourceId, status::StatusWriter, transport::ListerWatcher};
 
-/// Settles the parts of a reflector; [`ReflectorBuilder::into_indexer`] or
-/// [`ReflectorBuilder::into_store`] makes it.
+/// Builds a standalone reflector.
+///
+/// [`ReflectorBuilder::into_indexer`] and [`ReflectorBuilder::into_store`] create it.
 #[must_use]
 #[doc(alias = "ReflectorOptions")]
 pub struct ReflectorBuilder<K: Resource> {
@@ -41,7 +42,7 @@ impl<K: Resource> ReflectorBuilder<K> {
 
     settings_methods!(settings);
 
-    /// Makes a reflector that feeds a store of your own.
+    /// Returns a reflector that delivers its changes to a store of your own.
     #[doc(alias = "NewReflectorWithOptions")]
     pub fn into_store<S: ReflectorStore<K>>(self, store: S) -> Reflector<K, S>
     where
@@ -51,7 +52,7 @@ impl<K: Resource> ReflectorBuilder<K> {
         self.into_reported_store(|_| store)
     }
 
-    /// The same with a store that says in the reflector's status what became of things.
+    /// Like [`into_store`](Self::into_store), for a store that reports results in the reflector's status.
     pub(crate) fn into_reported_store<S: ReflectorStore<K>>(
         self,
         store: impl FnOnce(&Reporter) -> S,

@@ -1,50 +1,52 @@
-//! [`Delta`]: what changed on the server, in the order in which it was learnt.
+//! [`Delta`]: a change of a source, in the order in which the reflector received it.
 
 use derive_where::derive_where;
 use tokio::time::Instant;
 
 use crate::object::{Deleted, Epoch, Object, ObjectName, ResourceVersion, SourceId};
 
-/// One change, from the source that told it.
+/// One change, and its source.
 #[derive(Debug)]
 #[derive_where(Clone)]
 #[non_exhaustive]
 pub struct Delta<K> {
-    /// Which reflector it comes from.
+    /// The source of the reflector that received the change.
     pub source: SourceId,
-    /// What changed.
+    /// The change.
     pub kind: DeltaKind<K>,
-    /// When its bytes were read, if that is measured.
+    /// Time at which the bytes were received, if metrics are enabled.
     pub(crate) received: Option<Instant>,
 }
 
-/// What a [`Delta`] says. A reflector makes `Added`, `Updated`, `Deleted`, `ReplacedAll` and
-/// `Bookmark`; queues make the others out of these.
+/// The content of a [`Delta`].
+///
+/// Reflectors create `Added`, `Updated`, `Deleted`, `ReplacedAll` and `Bookmark`. Queues create the others from
+/// these.
 #[derive(Debug)]
 #[derive_where(Clone)]
 pub enum DeltaKind<K> {
-    /// The watch told of a new object (or of one that was there when it began).
+    /// The watch sent a new object, or one that existed when the watch began.
     Added(Object<K>),
-    /// The watch told of a newer state.
+    /// The watch sent a newer state of an object.
     Updated(Object<K>),
-    /// The watch told of a deletion, or a relist found an object missing.
+    /// The watch sent a deletion, or a relist did not contain the object.
     Deleted(Deleted<K>),
-    /// An item of a list; whether it differs from what is known is not known yet.
+    /// An item of a list. It may be the same as the known state.
     Replaced(Object<K>),
     /// The periodic resync of one object.
     Sync(Object<K>),
-    /// A whole list, to be applied at one go.
+    /// A complete list, to be applied atomically.
     #[doc(alias = "ReplacedAllInfo")]
     ReplacedAll {
-        /// Every object that the source has.
+        /// All objects of the source.
         objects: Vec<Object<K>>,
         /// The revision of the list.
         revision: ResourceVersion,
     },
-    /// The periodic resync of everything in the store.
+    /// The periodic resync of all objects in the store.
     #[doc(alias = "SyncAllInfo")]
     SyncAll,
-    /// Nothing happened up to this revision.
+    /// The watch has sent every change up to this revision.
     #[doc(alias = "BookmarkInfo")]
     Bookmark {
         /// The revision.
@@ -52,7 +54,7 @@ pub enum DeltaKind<K> {
     },
 }
 
-/// The kinds of a [`Delta`], without their content.
+/// The type of a [`Delta`], without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
     missing_docs,
@@ -70,7 +72,7 @@ pub enum DeltaType {
 }
 
 impl<K> DeltaKind<K> {
-    /// The same, with every revision of what has just been decoded in this epoch.
+    /// Assigns this epoch to every revision of the objects that were just decoded.
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
             return self; // as everything is that is decoded
@@ -92,7 +94,7 @@ impl<K> DeltaKind<K> {
             Self::Bookmark { revision } => Self::Bookmark {
                 revision: revision.in_epoch(epoch),
             },
-            // What the store has itself, or knew last.
+            // These contain states from the store, which have their epoch.
             Self::Sync(_) | Self::SyncAll | Self::Deleted(Deleted::FinalStateUnknown { .. }) => {
                 self
             }
@@ -101,7 +103,7 @@ impl<K> DeltaKind<K> {
 }
 
 impl<K> Delta<K> {
-    /// A change told by `source`.
+    /// Returns a change from `source`.
     pub fn new(source: SourceId, kind: DeltaKind<K>) -> Self {
         Self {
             source,
@@ -110,17 +112,17 @@ impl<K> Delta<K> {
         }
     }
 
-    /// An object was added; from source 0, as is right where there is one source.
+    /// Returns an `Added` change from source 0, for stores with one source.
     pub fn added(object: Object<K>) -> Self {
         Self::new(SourceId::default(), DeltaKind::Added(object))
     }
 
-    /// An object changed; from source 0.
+    /// Returns an `Updated` change from source 0.
     pub fn updated(object: Object<K>) -> Self {
         Self::new(SourceId::default(), DeltaKind::Updated(object))
     }
 
-    /// An object was deleted, this is its last state; from source 0.
+    /// Returns a `Deleted` change from source 0, with the last state of the object.
     pub fn deleted(object: Object<K>) -> Self {
         Self::new(
             SourceId::default(),
@@ -128,7 +130,7 @@ impl<K> Delta<K> {
         )
     }
 
-    /// The kind, without the content.
+    /// Returns the type of the change.
     pub fn delta_type(&self) -> DeltaType {
         match &self.kind {
             DeltaKind::Added(_) => DeltaType::Added,
@@ -142,7 +144,7 @@ impl<K> Delta<K> {
         }
     }
 
-    /// The object it is about, if it is about one and its state is known.
+    /// Returns the object of the change; `None` if it has none, or if its state is unknown.
     pub fn object(&self) -> Option<&Object<K>> {
         match &self.kind {
             DeltaKind::Added(object)
@@ -154,7 +156,7 @@ impl<K> Delta<K> {
         }
     }
 
-    /// The name of the object it is about, if it is about one.
+    /// Returns the name of the object; `None` if the change is about no single object.
     pub fn object_name(&self) -> Option<&ObjectName> {
         match &self.kind {
             DeltaKind::Deleted(deleted) => Some(deleted.object_name()),

@@ -1,13 +1,13 @@
-//! Where the time of a list went, told if it took long.
+//! [`ListSteps`]: durations of the steps of a list, logged if the list took long.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A list that takes longer than this says where the time went; client-go's trace does the same.
+/// Duration above which the steps of a list are logged, as in client-go's trace.
 const LONG: Duration = Duration::from_secs(10);
 
-/// The steps of one list: its pages together, for each of them is asked for and read.
+/// Durations of one list, summed over its pages.
 #[derive(Debug)]
 pub(super) struct ListSteps {
     begun: Instant,
@@ -26,7 +26,7 @@ impl ListSteps {
         }
     }
 
-    /// A page was asked for at `asked`; its first byte came at `answered`, and its last one now.
+    /// Records a page: the times of its request and of its first byte. The current time is that of its last byte.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         let now = Instant::now();
         let answered = answered.unwrap_or(now);
@@ -35,8 +35,7 @@ impl ListSteps {
         self.reading += now.saturating_duration_since(answered);
     }
 
-    /// Says where the time went, if it was long: waiting for answers, reading and decoding, and
-    /// handing the list on, for which the store may have been too busy.
+    /// Logs the durations of a long list: waiting for responses, reading and decoding, and waiting for the store.
     pub(super) fn end(&self, reflector: &str, expects: &str, objects: usize, handed_on: bool) {
         let total = self.begun.elapsed();
         if total <= LONG {

@@ -1,88 +1,88 @@
-//! Decides which request comes next, given what came back; pure, and ignorant of what is listed.
+//! State machine that decides which request follows each response. It does no I/O, and does not see objects.
 //!
-//! The rules, with client-go's name for the fact behind each:
+//! Revision of each request, with client-go's name for the fact behind it:
 //!
-//! | situation | revision asked for |
+//! | situation | requested revision |
 //! | --- | --- |
 //! | first streaming list | `""`: the newest state |
-//! | first list | `"0"`: whatever the server's cache has |
-//! | any list if pages are wanted ([`InitialList::Pages`]) | `""` |
-//! | first of all for a store that was filled | a watch at the revision of its content |
-//! | first of all when the kind is served again | the last revision seen |
-//! | relist of either kind | the last revision seen (`lastSyncResourceVersion`), so never back in time |
-//! | either said Expired or `TooLarge` (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
-//! | a watch expired at the revision at which one expired before, or sent what is unreadable or not accepted | `""` |
-//! | a watch expired or sent what is unreadable or not accepted, and a LIST follows in pages, which at a revision are of exactly that state | `""` |
+//! | first list | `"0"`: any state in the server's cache |
+//! | any list with [`InitialList::Pages`] | `""` |
+//! | first request for a store that was filled before | a watch at the revision of its content |
+//! | first request after the kind is served again | the last revision seen |
+//! | relist, LIST or streaming | the last revision seen (`lastSyncResourceVersion`), so never an older state |
+//! | after Expired or `TooLarge` from either (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
+//! | a watch expired at the revision at which one expired before, or where one sent something unreadable or rejected by the store | `""` |
+//! | a watch expired, or sent something unreadable or rejected, and a LIST in pages follows, which would return exactly that state | `""` |
 //! | watch | the last revision seen |
 //!
-//! Where the tables below say "a list", it is a streaming one (a watch with `sendInitialEvents`) if
-//! that is wanted and the server is not known to refuse it.
+//! In the tables below, "a list" is a streaming list (a watch with `sendInitialEvents`) if the options request it
+//! and the server is not known to reject it. "If healthy" means at once for the first such end after a healthy
+//! period, otherwise after a pause. The end of an outage counts as healthy too: each pause of an outage allows one
+//! retry at once, because the next failure has another cause.
 //!
 //! | a streaming list | is followed by |
 //! | --- | --- |
-//! | told its end (`k8s.io/initial-events-end`) | the watch that it goes on as |
-//! | 429 at open or inside, refused for so many seconds (`Retry-After`), or nobody listens | the same, after a pause |
+//! | sent its end bookmark (`k8s.io/initial-events-end`) | the watch that it continues as |
+//! | 429 at open or inside, rejected with `Retry-After`, or connection refused | the same, after a pause |
 //! | 410 or `TooLarge`, at open or inside, at a revision | one at `""`, at once |
-//! | told an end older than the revision asked for | one at `""`, at once if all was well |
-//! | complete without objects, and the cache has some | LIST at `""`, at once, which decides |
-//! | refused as not understood (400, 405, 406, 422, …) | LIST, at once; streaming again an hour later |
-//! | refused otherwise (401, 403, 404, 5xx), an error inside, something unreadable | LIST, at once |
-//! | no new object for [`TimeoutConfig::initial_events`], and no end | LIST, at once; streaming again an hour later |
-//! | lasted as long as any watch, without an end | the same |
-//! | closed before its end | another one, at once if all was well |
-//! | broken, not answered, 410 or `TooLarge` at `""` | another one, after a pause |
+//! | sent an end bookmark older than the requested revision | one at `""`, at once if healthy |
+//! | complete without objects, and the cache has some | LIST at `""`, at once, whose result is applied |
+//! | rejected as not understood (400, 405, 406, 422, …) | LIST, at once; streaming again an hour later |
+//! | rejected otherwise (401, 403, 404, 5xx), an error inside, something unreadable | LIST, at once |
+//! | no new object for [`TimeoutConfig::initial_events`], and no end bookmark | LIST, at once; streaming again an hour later |
+//! | lasted as long as any watch, without an end bookmark | the same |
+//! | closed before its end bookmark | another one, at once if healthy |
+//! | connection broken, no response, 410 or `TooLarge` at `""` | another one, after a pause |
 //! | one of the last two rows for the third time in a row | LIST, at once; streaming again an hour later |
-//! | its objects were not accepted by the store | another one, after a pause |
-//! | a relist request before its end, and it has left known objects undecoded (a LIST too) | another one at `""`, at once if all was well |
+//! | the store rejected its objects | another one, after a pause |
+//! | a relist request before its end, and it has left known objects undecoded (a LIST too) | another one at `""`, at once if healthy |
 //!
 //! | a watch | is followed by |
 //! | --- | --- |
-//! | refused with 429 or for so many seconds (`Retry-After`), not answered because the connection broke, or nobody listens | the same watch, after a pause |
-//! | refused with 401, 502, 503 or 504 (a list in client-go) | the same watch, after a pause; a list, after a pause, once it has been refused for ten minutes |
-//! | without response headers for [`TimeoutConfig::watch_headers`], doubled for each time-out in a row | the same watch, after a pause; a list, after a pause, if the server must have ended it by then |
-//! | refused otherwise | a list, after a pause |
-//! | ended with 410 inside the stream | a list from the last revision, at once if all was well |
-//! | sent an event older than the object in the cache (not noticed by client-go) | a list at `""`, at once if all was well |
-//! | sent any other event below the last revision, or such a bookmark | the event is applied, the watch goes on, and a probe is sent beside it: one answered probe until the next list |
+//! | rejected with 429 or with `Retry-After`, connection broken before the response, or connection refused | the same watch, after a pause |
+//! | rejected with 401, 502, 503 or 504 (a list in client-go) | the same watch, after a pause; a list, after a pause, once it has been rejected for ten minutes |
+//! | without response headers for [`TimeoutConfig::watch_headers`], doubled for each timeout in a row | the same watch, after a pause; a list, after a pause, if the server must have ended it by then |
+//! | rejected otherwise | a list, after a pause |
+//! | ended with 410 inside the stream | a list from the last revision, at once if healthy |
+//! | sent an event older than the object in the cache (not noticed by client-go) | a list at `""`, at once if healthy |
+//! | sent any other event below the last revision, or such a bookmark | the event is applied, the watch continues, and a probe is sent in parallel: one answered probe until the next list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
-//! | ended with an internal error, within the budget for these | the same watch, at once if all was well |
+//! | ended with an internal error, within the budget for these | the same watch, at once if healthy |
 //! | broken (reset, cut inside an event, silent for [`TimeoutConfig::silence`]) | the same watch, after a pause |
 //! | ended with another error, with something unreadable, or with an event of an unknown type | a list, after a pause |
 //! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
 //! | closed | the same watch, at once (after a pause if it was the second within a second) |
-//! | let go of, because the store took nothing | the same watch, at once |
-//! | open when its probe says that the server has gone back, or may have | a list at `""`, at once |
-//! | a relist request, because a consistency check found a difference | a list at `""`, at once if all was well |
+//! | closed by the reflector, because the store accepted nothing | the same watch, at once |
+//! | open when its probe shows that the server has gone back, or may have | a list at `""`, at once |
+//! | a relist request, because a consistency check found a difference | a list at `""`, at once if healthy |
 //!
-//! All is well also when the server answers again after it could not be reached: each pause of an
-//! outage earns one "at once", for what comes then is another matter.
 //!
-//! One object is requested, not older than the last revision, before a watch goes on that lost its
-//! connection, was closed before its time, found no listener, was refused with 502, 503 or 504, or received
-//! no response headers: at most once a minute. A probe that would come earlier is sent beside the open
-//! watch when the minute is over. A 401 requires no probe: credentials say nothing about the server's history.
-//! No probe is sent if [`RollbackDetection`] is disabled, or if the source need not know what it requests.
+//! A probe requests one object, not older than the last revision. It is sent before a watch is resumed that lost
+//! its connection, was closed early, was refused a connection, was rejected with 502, 503 or 504, or received no
+//! response headers: at most once a minute. A probe that is due later is sent in parallel to the open watch. A 401
+//! requires no probe: credentials are unrelated to the server's history. No probe is sent if [`RollbackDetection`]
+//! is disabled, or if the source need not support revisions in requests.
 //!
 //! | the probe | is followed by |
 //! | --- | --- |
 //! | answered | the watch |
 //! | `TooLarge`, or answered at an older revision | a list at `""`, at once |
-//! | nobody listens | the same probe, after a pause |
-//! | 401, 429, 502, 503, 504, broken, not answered | the watch, after a pause; another probe a minute after that, then two, four, up to an hour |
-//! | refused otherwise | the watch, at once |
-//! | one beside an open watch fails, but for the second row | the watch goes on; if it ends within the pause, that is waited for |
+//! | connection refused | the same probe, after a pause |
+//! | 401, 429, 502, 503, 504, connection broken, no response | the watch, after a pause; another probe a minute after that, then two, four, up to an hour |
+//! | rejected otherwise | the watch, at once |
+//! | in parallel to an open watch, fails in any way but the second row | the watch continues; if it ends within the pause, the rest of the pause follows |
 //!
-//! Some of this says that the server has gone back, or may have. Then the next list is believed whatever
-//! its revisions are (it is of another [`Epoch`](crate::object::Epoch)), wherever the server has come to by then:
+//! Some of these show that the server has gone back (was restored from a backup), or may have. The next list then
+//! starts another [`Epoch`](crate::object::Epoch): it is applied whatever its revisions are.
 //!
-//! | what is noticed | what it says |
+//! | observation | meaning |
 //! | --- | --- |
-//! | an event older than the object in the cache | it has gone back |
-//! | a probe, a list or the end of a streaming list older than the last revision | it has gone back |
-//! | any other event, or a bookmark, below the last revision | nothing: an aggregated API server may send old objects late; a probe shows it |
-//! | `TooLarge`, whatever was asked | nothing yet: it lags behind, or the list that follows is older |
-//! | a relist request, also one that arrives while a list is in progress | it may have, and waits and pending writes go on |
-//! | a reflector before this one, which may have noticed any of it | it may have |
+//! | an event older than the object in the cache | the server has gone back |
+//! | a probe, a list or an end bookmark older than the last revision | it has gone back |
+//! | any other event, or a bookmark, below the last revision | nothing: an aggregated API server may send old objects late; a probe decides |
+//! | `TooLarge`, for any request | nothing yet: the server lags behind, or the list that follows is older |
+//! | a relist request, also one that arrives while a list is in progress | it may have, and waits and pending writes continue |
+//! | an earlier reflector of the source, which may have observed any of these | it may have |
 
 use std::time::Duration;
 
@@ -105,76 +105,74 @@ use crate::{
     transport::{AfterPage, Class, Error, ListOptions, Pager},
 };
 
-/// `defaultPageSize` of client-go's pager.
+/// Default number of objects per page: `defaultPageSize` of client-go's pager.
 pub(crate) const PAGE_SIZE: u32 = 500;
 
-/// `defaultMinWatchTimeout`; a watch is asked to end after one to two times this.
+/// Minimum of the requested watch timeout: `defaultMinWatchTimeout` of client-go.
 pub(crate) const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(5 * 60);
 
-/// A watch that ends sooner than this without an event is very short.
+/// Duration below which a watch without an event counts as very short.
 pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 
-/// What the shell shall do now.
+/// The next step of the reflector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Request a list, or its next page. Before the `first` page what was staged is thrown away.
+    /// Request a list, or its next page. Drop all staged objects before the `first` page.
     List { options: ListOptions, first: bool },
-    /// Hand the staged list on; once the store has accepted it, report [`Machine::replaced`].
+    /// Send the staged list to the store, and call [`Machine::replaced`] once it is accepted.
     Replace(ResourceVersion),
-    /// Open a watch that begins with everything there is. What was staged is thrown away.
+    /// Open a streaming list. Drop all staged objects.
     Stream(ListOptions),
     /// Open a watch.
     Watch(ListOptions),
-    /// Request one object, only to see whether the server knows the revision; report
-    /// [`Machine::probed`].
+    /// Request one object, to see whether the server knows the revision, and call [`Machine::probed`].
     Probe(ListOptions),
-    /// Wait, then report [`Machine::slept`].
+    /// Wait, then call [`Machine::slept`].
     Sleep(Duration),
 }
 
 /// How a watch ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchEnd<'a> {
-    /// It was not opened.
+    /// The server did not open it.
     Refused(&'a Error),
     /// Its response headers did not arrive within [`Machine::headers_allowed`].
     Unanswered(&'a Error),
-    /// Server or transport said why, inside the stream; what was sent can't be read, or was not
-    /// accepted.
+    /// An error inside the stream: from the server, the transport or the store, or unreadable data.
     Error(&'a Error),
-    /// The connection broke, or is as good as broken.
+    /// The connection broke, or counts as broken.
     Broken(&'a Error),
-    /// The end of the initial events was not waited for any longer.
+    /// The end bookmark of a streaming list did not arrive in time.
     Overdue(&'a Error),
-    /// The store took nothing for so long that it was given up.
+    /// The store did not accept a change in time, so the watch was closed.
     LetGo,
-    /// The body ended in order, this long after the request.
+    /// The body ended without an error, this long after the request.
     Closed(Duration),
-    /// A list was requested, because what the watch sent is not what the server has.
+    /// A list was requested, because the store differs from the server.
     RelistRequested,
-    /// A streaming list has ended without objects, and the cache has some.
+    /// A streaming list ended without objects, and the cache has some.
     Unconfirmed,
 }
 
-/// What follows a pause.
+/// The step after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     List,
     Watch,
 }
 
-/// What is under way, with all that ends with it.
+/// The operation in progress, with its state.
 #[derive(Debug)]
 enum State {
     /// Nothing has been requested.
     Idle,
-    /// A list, until the store has accepted it.
+    /// A LIST, until the store has accepted it.
     Listing(Box<Listing>),
     /// A streaming list, until the store has accepted it.
     Streaming(Stream),
     /// A watch, from its request on.
     Watching(Watch),
-    /// A probe before a watch. (One beside an open watch belongs to no state.)
+    /// A probe before a watch. A probe in parallel to a watch belongs to no state.
     Probing,
     /// A pause.
     Pausing(Next),
@@ -183,24 +181,24 @@ enum State {
 #[derive(Debug)]
 struct Listing {
     pager: Pager,
-    /// The one immediate retry at `""` of this attempt has been used.
+    /// Whether this attempt has used its one immediate retry at `""`.
     retried_unset: bool,
 }
 
 #[derive(Debug)]
 struct Watch {
-    /// How long the server was asked to let it last.
+    /// The requested timeout.
     lasts: Duration,
-    /// Whether its events advance the last revision yet.
+    /// Whether its events advance the last revision already.
     advances: bool,
 }
 
-/// What the server has shown of itself.
+/// Observed properties of the server.
 #[derive(Debug, Default)]
 struct Server {
-    /// A list at `"0"` once came in pages, which a server without watch cache does: keep paging.
+    /// A list at `"0"` had several pages, as on a server without watch cache: later lists have pages too.
     pages_at_zero: bool,
-    /// It has sent a bookmark of its own accord.
+    /// The server sends bookmarks.
     sends_bookmarks: bool,
 }
 
@@ -216,9 +214,9 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Before when no watch is to be requested, though one is open.
+    /// Time before which no further watch is requested.
     held_until: Option<Instant>,
-    /// Whether a watch has been open since the last list, perhaps one of an earlier reflector.
+    /// Whether a watch was opened since the last list, perhaps by an earlier reflector.
     has_watched: bool,
     short_closes: u32,
 }
@@ -242,7 +240,7 @@ impl Machine {
         }
     }
 
-    /// The first request of all.
+    /// Returns the first request.
     pub(crate) fn start(&mut self, now: Instant) -> Action {
         if self.has_watched {
             return self.watch();
@@ -250,12 +248,12 @@ impl Machine {
         self.everything(now)
     }
 
-    /// The newest revision seen.
+    /// Returns the newest revision that the store has accepted.
     pub(crate) fn last_revision(&self) -> &ResourceVersion {
         self.history.last()
     }
 
-    /// Pages received of the list under way.
+    /// Returns the number of received pages of the current list.
     pub(crate) fn pages(&self) -> u32 {
         match &self.state {
             State::Listing(listing) => listing.pager.pages(),
@@ -263,10 +261,11 @@ impl Machine {
         }
     }
 
-    /// A page has come, whole.
+    /// Processes the end of a page.
     ///
     /// # Errors
-    /// The server repeats itself; to be reported, and passed to [`Machine::list_failed`].
+    /// The server repeats a continue token. The caller reports the error, and passes it to
+    /// [`Machine::list_failed`].
     pub(crate) fn page(&mut self, end: &ListEnd) -> Result<Action, Error> {
         let State::Listing(listing) = &mut self.state else {
             return Ok(self.list());
@@ -290,7 +289,7 @@ impl Machine {
         }
     }
 
-    /// The store has accepted the list of this revision.
+    /// The store has accepted the list at this revision.
     pub(crate) fn replaced(&mut self, revision: ResourceVersion, now: Instant) -> Action {
         self.accepted(revision, now);
         self.watch()
@@ -305,7 +304,7 @@ impl Machine {
         self.backoff.succeeded(now);
     }
 
-    /// A list, or one of its pages, failed.
+    /// A list, or one of its pages, has failed.
     pub(crate) fn list_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -328,7 +327,7 @@ impl Machine {
         self.pause(error, now, Next::List)
     }
 
-    /// The server has accepted the watch. (A streaming list is a success only with its end.)
+    /// The server has opened the watch. A streaming list is a success only after its end bookmark.
     pub(crate) fn watch_opened(&mut self, now: Instant) {
         if let State::Streaming(stream) = &mut self.state {
             stream.opened(now);
@@ -339,22 +338,22 @@ impl Machine {
         }
     }
 
-    /// How long a watch may be silent; `None` while it is not known that the server sends bookmarks.
+    /// Returns the maximum silence of a watch; `None` until the server has sent a bookmark.
     pub(crate) fn silence_allowed(&self) -> Option<Duration> {
         let silence = self.options.timeouts().silence;
         self.server.sends_bookmarks.then_some(silence)
     }
 
-    /// How long an open watch waits for the store.
+    /// Returns how long an open watch waits for the store.
     pub(crate) fn full_store_allowed(&self) -> Duration {
         self.options.timeouts().full_store
     }
 
-    /// The store has accepted an event, with its revision if it could be read.
+    /// The store has accepted an event, with this revision if it is readable.
     ///
-    /// The revision never drops: what is below it says nothing about how far the watch has come. A watch
-    /// from `""` or `"0"` begins with existing objects in no order of revision, so there nothing counts
-    /// before the first event of another type than Added.
+    /// The last revision never decreases: an older one does not show the position of the watch. A watch from `""`
+    /// or `"0"` begins with existing objects in any order of revision, so revisions count only from the first
+    /// event of another type than Added.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.server.sends_bookmarks |= *kind == FrameKind::Bookmark;
         let State::Watching(watch) = &mut self.state else {
@@ -384,7 +383,7 @@ impl Machine {
         }
     }
 
-    /// Nothing may be wrong with the server, so the first such end after health costs no pause.
+    /// Continues at once for the first harmless end after a healthy period, otherwise after a pause.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {
@@ -413,7 +412,7 @@ impl Machine {
         pause.max(asked_for)
     }
 
-    /// Everything there is, in the way that is wanted and that the server allows.
+    /// Requests all objects, as a streaming list if that is due.
     fn everything(&mut self, now: Instant) -> Action {
         if self.streaming.is_due(now) {
             return self.stream(now);
@@ -434,13 +433,13 @@ impl Machine {
             resource_version = ResourceVersion::ZERO;
         }
         let own_size = Some(self.options.page_size()).filter(|size| *size > 0);
-        // Pages of a revision are of exactly that, and no watch gets on from this one.
+        // Pages at a revision return exactly that state, and a watch from this one fails again.
         let in_pages = own_size.is_some() || self.server.pages_at_zero;
         if in_pages && self.history.is_stuck_at(&resource_version) {
             resource_version = ResourceVersion::UNSET;
         }
         let from_storage_or_any = resource_version.is_unset() || resource_version.is_zero();
-        // A page size with another revision would bypass the server's watch cache.
+        // A page size at any other revision would bypass the server's watch cache.
         let default_size = (self.server.pages_at_zero || from_storage_or_any).then_some(PAGE_SIZE);
         let options = ListOptions {
             limit: own_size.or(default_size),
@@ -469,7 +468,7 @@ impl Machine {
         })
     }
 
-    /// What every watch is asked with, and for how long.
+    /// Returns the requested timeout and the options common to all watches.
     fn watch_options(&mut self) -> (Duration, ListOptions) {
         let min = self.options.watch_timeout_min().max(WATCH_TIMEOUT_MIN);
         let min = min.as_secs();

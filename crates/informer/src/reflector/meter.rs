@@ -1,4 +1,4 @@
-//! What a reflector's shell measures of its lists and watches; each place there is one call.
+//! [`ReflectorMeter`]: metrics of the lists and watches of one reflector.
 
 use tokio::time::Instant;
 
@@ -9,19 +9,19 @@ use crate::{
     transport::Class,
 };
 
-/// Of one reflector, which has one list or one watch at a time.
+/// Metrics of one reflector, which has one list or one watch at a time.
 pub(super) struct ReflectorMeter {
     meter: Meter,
-    /// When the list under way was begun, with whatever it is repeated for at once.
+    /// Start of the current list, including immediate repetitions.
     listing: Option<Instant>,
-    /// Why the next list comes; unset before anything has failed.
+    /// Reason of the next list; `None` before the first failure.
     reason: Option<RelistReason>,
-    /// When the bytes came whose events are being handed on.
+    /// Time at which the bytes of the current events were received.
     received: Option<Instant>,
 }
 
 impl ReflectorMeter {
-    /// With the reason of the first list, if it is not the first of all.
+    /// Creates the metrics. `reason` is that of the first list; `None` for the first reflector of the source.
     pub(super) fn new(meter: Meter, reason: Option<RelistReason>) -> Self {
         Self {
             meter,
@@ -31,7 +31,7 @@ impl ReflectorMeter {
         }
     }
 
-    /// A list begins, however its objects come, or is begun again at once.
+    /// A LIST or a streaming list begins, or is repeated at once.
     pub(super) fn list_begins(&mut self) {
         if self.listing.is_some() {
             return;
@@ -42,7 +42,7 @@ impl ReflectorMeter {
         }
     }
 
-    /// The store has accepted the list, or it is given up; nothing if there is none under way.
+    /// The store has accepted the current list, or the list has failed. Without a list, this has no effect.
     pub(super) fn list_ended(&mut self, items: usize, accepted: bool) {
         let Some(began) = self.listing.take() else {
             return;
@@ -62,7 +62,7 @@ impl ReflectorMeter {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// The server does not know the revision of the watch before, or was not to be asked.
+    /// A probe failed: the server does not know the revision, or did not respond.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,
@@ -70,7 +70,7 @@ impl ReflectorMeter {
         });
     }
 
-    /// A list was requested, because what was received so far is not what the server has.
+    /// A list was requested, because the store differs from the server.
     pub(super) fn relist_requested(&mut self, reason: RelistReason) {
         self.reason = Some(reason);
     }
@@ -79,7 +79,7 @@ impl ReflectorMeter {
         self.meter.observe(|| Observed::WatchOpened);
     }
 
-    /// The watch has ended, in order or with an error of some class.
+    /// The watch has ended, without an error or with one of this class.
     pub(super) fn watch_ended(&mut self, asked: Instant, events: u64, error: Option<Class>) {
         if let Some(class) = error {
             self.reason = Some(RelistReason::after_watch(class));
@@ -91,12 +91,12 @@ impl ReflectorMeter {
         });
     }
 
-    /// When the bytes came that have just come, if that is measured.
+    /// Returns the current time, if metrics are enabled.
     pub(super) fn now(&self) -> Option<Instant> {
         self.meter.now()
     }
 
-    /// Events are handed on next whose bytes came at that time.
+    /// Sets the receive time of the next events.
     pub(super) fn received(&mut self, at: Option<Instant>) {
         self.received = at;
     }
@@ -114,7 +114,7 @@ impl ReflectorMeter {
         });
     }
 
-    /// Notes on a change when it was received; a list was received over some time.
+    /// Sets the receive time of a change, unless it is a list, which is received over some time.
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {
         if !matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
             delta.received = self.received;

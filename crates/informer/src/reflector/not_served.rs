@@ -1,21 +1,23 @@
-//! [`NotServed`]: whether the server answers that it does not serve a kind.
+//! [`NotServed`]: whether the server responds that it does not serve a kind.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Set by a 404, and cleared by the next list or watch that succeeds. Common to all sources of an informer, whose kind
-/// is the same.
+/// Whether the server responds with 404 to requests for the kind.
+///
+/// The next successful list or watch clears it. All sources of an informer share it, because their kind is the
+/// same.
 #[derive(Clone, Default)]
 pub(crate) struct NotServed(Arc<watch::Sender<bool>>);
 
 impl NotServed {
-    /// The server has answered with 404. Returns whether that is new.
+    /// Records a 404. Returns whether it is the first in a row.
     pub(crate) fn set(&self) -> bool {
         !self.0.send_replace(true)
     }
 
-    /// The server has answered a request, or is about to be asked anew.
+    /// Clears the state, after a successful response or before a new attempt.
     pub(crate) fn clear(&self) {
         self.0.send_if_modified(std::mem::take);
     }

@@ -1,16 +1,17 @@
-//! What can be set about the requests of a reflector. Each option is defined here and nowhere else: its type
-//! and the name that errors call it by in the table, its setter, which every builder has, with its
-//! documentation in `request_methods!`.
+//! Options for the requests of a reflector, and their setters.
 //!
-//! An option that was not set is `None` until it is read, so that what is set nearer to an informer can be
-//! laid over what is set for all ([`RequestOptions::or`]).
+//! The table below defines the type, the default and the name in errors of each option. `request_methods!` defines
+//! and documents its setter, which every builder has.
+//!
+//! An option that was not set is `None`, so that the options of one informer can override common ones
+//! ([`RequestOptions::or`]).
 
 use std::time::Duration;
 
 use super::{BackoffConfig, InitialList, RollbackDetection, TimeoutConfig};
 use crate::limits::Limits;
 
-/// Makes a struct of options from a table of their names, types, defaults, and what a conflict calls them.
+/// Defines a struct of options from a table of names, types, defaults, and names in errors.
 macro_rules! options {
     (
         $(#[$attribute:meta])*
@@ -29,12 +30,12 @@ macro_rules! options {
                 }
             )*
 
-            /// These, and for those that are not set the more `general` ones.
+            /// Returns these options, with those that are not set replaced by the `general` ones.
             pub(crate) fn or(self, general: Self) -> Self {
                 Self { $($name: self.$name.or(general.$name),)* }
             }
 
-            /// What the first option that differs is called.
+            /// Returns the name of the first option that differs, for errors.
             pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
                 let differ = [$(($called, self.$name != other.$name)),*];
                 differ.into_iter().find_map(|(called, differs)| differs.then_some(called))
@@ -45,7 +46,7 @@ macro_rules! options {
 pub(crate) use options;
 
 options! {
-    /// What can be set about the requests of a reflector.
+    /// Options for the requests of a reflector.
     RequestOptions {
         page_size: u32 = 0, "page size";
         watch_timeout_min: Duration = Duration::ZERO, "minimum watch timeout";
@@ -58,69 +59,76 @@ options! {
     }
 }
 
-/// The setters of [`RequestOptions`], for a builder that has them at this path.
+/// Defines the setters of [`RequestOptions`] in a builder that has the options at this path.
 macro_rules! request_methods {
     ($($path:ident).+) => {
-        /// Requests lists in pages of this size; zero is as if it were not called.
+        /// Sets the number of objects per page of a list. Zero restores the default.
         ///
-        /// Without this call [`InitialList::Pages`](crate::reflector::InitialList) has pages of 500, and
-        /// [`InitialList::List`](crate::reflector::InitialList) only where the watch cache ignores it or does
-        /// not exist. With it, `InitialList::List` requests pages at a revision, which the API server answers
-        /// from etcd instead of its watch cache; that costs it much more.
+        /// By default, [`InitialList::Pages`](crate::reflector::InitialList) requests pages of 500 objects.
+        /// [`InitialList::List`](crate::reflector::InitialList) does so only if the server has no watch cache, or
+        /// one that ignores the page size.
+        ///
+        /// With a page size, `InitialList::List` requests pages at a revision. The API server reads these from
+        /// etcd instead of its watch cache, which is much more expensive for it.
         #[doc(alias = "WatchListPageSize")]
         pub fn page_size(mut self, objects: u32) -> Self {
             self.$($path).+.page_size = Some(objects);
             self
         }
 
-        /// A watch is asked to end after one to two times this, in whole seconds; never less than 5 minutes.
+        /// Sets the minimum server-side timeout of a watch.
+        ///
+        /// Each watch requests a random timeout between one and two times this value, in whole seconds. Values
+        /// below 5 minutes count as 5 minutes.
         #[doc(alias = "MinWatchTimeout")]
         pub fn watch_timeout_min(mut self, timeout: ::std::time::Duration) -> Self {
             self.$($path).+.watch_timeout_min = Some(timeout);
             self
         }
 
-        /// For this long after the first of a series of internal errors (HTTP 500, `InternalError`) inside
-        /// watches, these are opened again from the last revision instead of being listed after. A minute
-        /// without such an error ends the series. Zero, the default, retries none.
+        /// Sets how long a watch that fails with an internal error (HTTP 500, `InternalError`) is resumed.
+        ///
+        /// Within this time after the first of a series of such errors, the watch is opened again from the last
+        /// revision. Later errors are followed by a list. A minute without such an error ends the series. With
+        /// zero, the default, every such error is followed by a list.
         #[doc(alias = "MaxInternalErrorRetryDuration")]
         pub fn internal_error_retry(mut self, budget: ::std::time::Duration) -> Self {
             self.$($path).+.internal_error_retry = Some(budget);
             self
         }
 
-        /// The pauses after failures.
+        /// Sets the pauses after failures.
         pub fn backoff(mut self, backoff: crate::reflector::BackoffConfig) -> Self {
             self.$($path).+.backoff = Some(backoff);
             self
         }
 
-        /// After how long a reflector no longer waits for a streaming list to end, for a silent watch, and for
-        /// a full store.
+        /// Sets the timeouts of streaming lists, of watches, and of a store that accepts no changes.
         pub fn timeouts(mut self, timeouts: crate::reflector::TimeoutConfig) -> Self {
             self.$($path).+.timeouts = Some(timeouts);
             self
         }
 
-        /// How much of each collection the server may send; see [`Limits`](crate::limits::Limits) for the
-        /// defaults.
+        /// Sets limits for what the server may send. See [`Limits`](crate::limits::Limits) for the defaults.
         pub fn limits(mut self, limits: crate::limits::Limits) -> Self {
             self.$($path).+.limits = Some(limits);
             self
         }
 
-        /// How everything is requested, at the beginning and whenever watching can't bring the cache up to
-        /// date: in pages of the newest state by default, which costs the server least.
-        /// [`InitialList::List`](crate::reflector::InitialList) is for servers before Kubernetes 1.34, whose
-        /// watch cache answers no pages.
+        /// Sets how the reflector requests all objects: at the start, and whenever a watch can't be resumed.
+        ///
+        /// By default, it requests pages of the newest state, which costs the server least.
+        /// [`InitialList::List`](crate::reflector::InitialList) is for servers before Kubernetes 1.34, whose watch
+        /// cache does not serve pages.
         pub fn initial_list(mut self, initial_list: crate::reflector::InitialList) -> Self {
             self.$($path).+.initial_list = Some(initial_list);
             self
         }
 
-        /// Whether a reflector checks that the server has not gone back in time: on by default. See
-        /// [`RollbackDetection`](crate::reflector::RollbackDetection) for what it costs, and when it is in the
-        /// way.
+        /// Sets whether the reflector detects a server that was restored from a backup. Enabled by default.
+        ///
+        /// See [`RollbackDetection`](crate::reflector::RollbackDetection) for the costs, and for servers that
+        /// require disabling it.
         pub fn rollback_detection(
             mut self,
             detection: crate::reflector::RollbackDetection,

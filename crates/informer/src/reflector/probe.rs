@@ -1,4 +1,5 @@
-//! When it is worth asking whether the server has gone back (pure, told the time), and how.
+//! Decides when a probe is due, and sends it. A probe shows whether the server has gone back. The caller passes
+//! the time.
 
 use std::time::Duration;
 
@@ -12,34 +13,34 @@ use crate::{
     transport::{Body, Error, ListOptions, ListerWatcher, ResourceVersionMatch},
 };
 
-/// A reflector asks at most this often: a connection that flaps must not become a load.
+/// Minimum interval between two probes, so that an unstable connection does not cause load.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// One that is put off again and again comes after twice as long each time, up to this: each costs the
-/// watch the time that the server takes to refuse it, and a pause.
+/// Maximum delay of a probe after failed ones; each failure doubles the delay. A failed probe delays the watch by
+/// the time of its request, and by a pause.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
-/// Whether a server that was away may be another one now.
+/// Schedule of the probes of one reflector.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     is_enabled: bool,
-    /// A watch has ended in a way that a server's restart can be behind, and nobody has asked since.
+    /// Whether a watch ended in a way that a restart of the server can cause, and no probe was answered since.
     is_required: bool,
     order: Order,
-    /// Before when it comes too early; unset before the first one.
+    /// Time before which no probe is due; `None` before the first one.
     not_before: Option<Instant>,
-    /// How long the last one was put off for; zero if it was answered.
+    /// Delay of the last probe after a failure; zero after a response.
     put_off: Duration,
 }
 
-/// Whether events arrive in order of revision, as far as this list and its watches have shown.
+/// Whether events arrive in order of revision, since the last list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Order {
     #[default]
     Ordered,
-    /// An event below the last revision has arrived, and the server has not answered since.
+    /// An event below the last revision has arrived, and no probe was answered since.
     Suspected,
-    /// The server has answered after such an event, so that these are no reason to ask it.
+    /// A probe was answered after such an event. Further ones require no probe.
     Unordered,
 }
 
@@ -51,48 +52,46 @@ impl Probe {
         }
     }
 
-    /// The server is never to be asked.
+    /// Disables probes.
     pub(super) fn disable(&mut self) {
         self.is_enabled = false;
     }
 
-    /// The connection was lost, the watch ended before its time, or nobody listens where there was a
-    /// server.
+    /// Requires a probe: the connection was lost or refused, or the watch ended early.
     pub(super) fn require(&mut self) {
         self.is_required = true;
     }
 
-    /// An event below the last revision has arrived.
+    /// Records an event below the last revision.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
             self.order = Order::Suspected;
         }
     }
 
-    /// Whether the server is to be asked, now or later.
+    /// Returns whether a probe is required, which may be due later.
     pub(super) fn is_required(&self) -> bool {
         self.is_enabled && (self.is_required || self.order == Order::Suspected)
     }
 
-    /// Whether to ask before watching on. One that comes too early is postponed.
+    /// Returns whether a probe is due.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.due_at(now).is_some_and(|due| now >= due)
     }
 
-    /// When a probe that is required is due, which may be now; `None` if none is required.
+    /// Returns when the required probe is due, which may be the current time; `None` if none is required.
     pub(super) fn due_at(&self, now: Instant) -> Option<Instant> {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
 
-    /// It was not answered, which may change: it is still required, and comes too early for a while from when
-    /// the watch goes on.
+    /// Delays the probe after a temporary failure. The delay begins when the watch resumes, at `watched`.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
     }
 
-    /// The server has answered, or won't. Returns whether the collection counts as unordered from now on,
-    /// as an event below the last revision was a reason to ask.
+    /// Records a response, or a permanent failure. Returns whether the collection counts as unordered from here
+    /// on, because an event below the last revision required the probe.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;
@@ -104,16 +103,16 @@ impl Probe {
         was_suspected
     }
 
-    /// Everything was listed, so there is nothing to doubt.
+    /// Resets the state after a list: no probe is required.
     pub(super) fn listed(&mut self) {
         self.is_required = false;
         self.order = Order::Ordered;
-        // The server answers: what it did not answer before says nothing about the next probe.
+        // The server responds again, so earlier failures do not delay the next probe.
         self.put_off = Duration::ZERO;
     }
 }
 
-/// Asks for one object, not older than a revision that the server must have come to.
+/// Returns a request for one object, not older than a revision that the server has had.
 pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
     ListOptions {
         resource_version: revision,
@@ -123,7 +122,7 @@ pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
     }
 }
 
-/// The revision that the answer is of; its object is of no interest.
+/// Sends the request, and returns the revision of the response. Its object is dropped.
 pub(crate) async fn read_probe(
     lister_watcher: &dyn ListerWatcher,
     options: &ListOptions,
@@ -135,7 +134,7 @@ pub(crate) async fn read_probe(
     while let Ok(Some(chunk)) = body.next(None).await {
         splitter.feed(chunk?, &mut items)?;
         items.clear();
-        // A caller that stops waiting must be able to, however fast the bytes are.
+        // Lets the caller cancel, however fast bytes arrive.
         tokio::task::coop::consume_budget().await;
     }
     Ok(splitter.finish()?.resource_version.as_str().into())

@@ -1,4 +1,4 @@
-//! [`Reached`]: what a source's reflectors leave to the next one.
+//! [`Reached`]: the revision that one reflector of a source leaves to the next.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 use crate::object::ResourceVersion;
 
-/// How far the store has come with what the reflectors of one source have handed on; unset before the first list. Each
-/// reflector leaves it when it ends, however it ends.
+/// Revision that the store has reached with the changes of all reflectors of one source. Unset before the first
+/// list. Each reflector sets it on drop.
 #[derive(Clone, Default)]
 pub(crate) struct Reached(Arc<Mutex<ResourceVersion>>);
 

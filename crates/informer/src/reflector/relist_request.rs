@@ -1,4 +1,4 @@
-//! How a consistency check has a reflector list everything anew, and learns whether it may check.
+//! A channel from a consistency check to a reflector: it requests a list, and shows whether the reflector watches.
 
 use std::sync::{
     Arc,
@@ -9,13 +9,13 @@ use tokio::sync::watch;
 
 use crate::metrics::RelistReason;
 
-/// The check's end: requests a list.
+/// The sender, held by the consistency check.
 pub(crate) struct RelistRequest {
     reason: watch::Sender<Option<RelistReason>>,
     is_watching: Arc<AtomicBool>,
 }
 
-/// The reflector's end; of one that nothing checks by default.
+/// The receiver, held by the reflector. The default value never receives a request.
 #[derive(Clone, Default)]
 pub(crate) struct RelistSignal {
     reason: Option<watch::Receiver<Option<RelistReason>>>,
@@ -37,20 +37,19 @@ impl RelistRequest {
         (request, signal)
     }
 
-    /// Requests that everything is listed anew. The request is kept until the reflector watches, or completes a
-    /// list, which fulfils it.
+    /// Requests a list. The request is pending until the reflector watches, or completes a list, which fulfils it.
     pub(crate) fn send(&self, reason: RelistReason) {
         self.reason.send_replace(Some(reason));
     }
 
-    /// Whether the reflector watches: it has listed everything, and knows of nothing that is wrong.
+    /// Returns whether the reflector watches: the store has a complete list, and no failure is known.
     pub(crate) fn is_watching(&self) -> bool {
         self.is_watching.load(Ordering::Acquire)
     }
 }
 
 impl RelistSignal {
-    /// Waits for a request; for ever if nothing checks.
+    /// Waits for a request. Never completes without a consistency check.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -67,7 +66,7 @@ impl RelistSignal {
         }
     }
 
-    /// Takes the request that waits, if any: a complete list, which is about to be applied, fulfils it.
+    /// Removes and returns the pending request, which the complete list that is about to be applied fulfils.
     pub(super) fn take(&mut self) -> Option<RelistReason> {
         let receiver = self.reason.as_mut()?;
         if !receiver.has_changed().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Where a reflector says what it does and what went wrong.
+//! [`Reporter`]: reports failures of a reflector to the log, the metrics, the status and the user's error handler.
 
 use std::sync::Arc;
 
@@ -12,29 +12,28 @@ use crate::{
     status::{FailureCause, InformerError, StatusWriter, WaitForSync},
 };
 
-/// A name to go by, the status, and the user's error handler.
+/// The name, status, metrics and error handler of a reflector or an informer.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     pub(crate) name: Arc<str>,
     pub(crate) not_served: NotServed,
-    /// What is expected, for people: `apps/v1 Deployment`.
+    /// The expected objects, for log lines: `apps/v1 Deployment`.
     pub(crate) expects: Arc<str>,
     pub(crate) status: StatusWriter,
     pub(crate) error_handler: Option<WatchErrorHandler>,
     pub(crate) meter: Meter,
-    /// Of the informer; none for a reflector that stands alone.
+    /// The span of the informer; disabled for a standalone reflector.
     pub(crate) span: tracing::Span,
 }
 
 impl Reporter {
-    /// Waits for the first list. Owns what it needs.
+    /// Returns a future that waits for the first list, and borrows nothing.
     pub(crate) fn wait_for_sync(&self) -> WaitForSync {
         let (name, expects) = (Arc::clone(&self.name), Arc::clone(&self.expects));
         WaitForSync::informer(name, expects, self.status.reader())
     }
 
-    /// One object was left out or is broken; everything else goes on. It is logged if the limiter
-    /// allows it.
+    /// Reports an object that is broken or was left out. Logs it if the limiter allows it.
     pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {
         self.log_left_out(limiter);
         if limiter.line(Instant::now()) {
@@ -43,7 +42,7 @@ impl Reporter {
         self.tell_handler(error);
     }
 
-    /// The program's process function failed for one object.
+    /// Reports that the process function failed for an object. Logs it if the limiter allows it.
     pub(crate) fn unprocessed(&self, error: &Error, limiter: &mut LogLimiter) {
         let now = Instant::now();
         let left_out = limiter.left_out(now);
@@ -60,7 +59,7 @@ impl Reporter {
         tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
     }
 
-    /// Logs how many were not, if their time is over.
+    /// Logs the number of suppressed lines, if the window of the limiter has ended.
     pub(crate) fn log_left_out(&self, limiter: &mut LogLimiter) {
         let skipped = limiter.left_out(Instant::now());
         if skipped > 0 {
@@ -68,15 +67,14 @@ impl Reporter {
         }
     }
 
-    /// Somebody has changed what all share; nothing here can undo it.
+    /// Reports that an object in the cache was modified in place. This is not repaired.
     pub(crate) fn mutated(&self, error: &Error) {
         tracing::error!(reflector = %self.name, expects = %self.expects, %error, "mutated");
         self.status.update(|status| status.mutated += 1);
         self.tell_handler(error);
     }
 
-    /// Every error comes through here. A user's handler that panics must not take the reflector with
-    /// it.
+    /// Counts an error, and passes it to the user's error handler. A panic of the handler is logged.
     pub(crate) fn tell_handler(&self, error: &Error) {
         let observed = match error {
             Error::Transport(error) => Some(Observed::Failed(error.class())),
@@ -86,7 +84,7 @@ impl Reporter {
             Error::OtherKind { .. } => Some(Observed::Skipped(Skipped::OtherKind)),
             Error::Mutated { .. } => Some(Observed::Skipped(Skipped::Mutated)),
             Error::Inconsistent(_) => Some(Observed::Checked(Checked::Different)),
-            // The program's own, which counts it if it wants to.
+            // The metrics do not cover the program's own functions.
             Error::Process { .. } => None,
         };
         if let Some(observed) = observed {
@@ -100,7 +98,7 @@ impl Reporter {
         }
     }
 
-    /// The informer has failed: whoever waits for it is woken with the first reason, which is returned.
+    /// Marks the informer as failed and wakes all waiters. Returns the error, or the one of an earlier failure.
     pub(crate) fn fail(&self, cause: FailureCause) -> Arc<InformerError> {
         let error = InformerError {
             name: Arc::clone(&self.name),

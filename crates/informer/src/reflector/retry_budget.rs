@@ -1,5 +1,4 @@
-//! How long a watch that the server breaks off with an internal error is opened again instead of
-//! listed after.
+//! [`RetryBudget`]: how long a watch that ends with an internal error is resumed instead of followed by a list.
 
 use std::time::Duration;
 
@@ -7,16 +6,15 @@ use tokio::time::Instant;
 
 use crate::clock;
 
-/// A minute without such an error, and the next one is the first again: `minResetPeriod` of
-/// client-go's `RetryWithDeadline`.
+/// Time without an error after which a new series begins: `minResetPeriod` of client-go's `RetryWithDeadline`.
 const RESET_AFTER: Duration = Duration::from_secs(60);
 
-/// Allows retries until so long after the first of a series of errors; pure, told the time.
+/// Allows retries for a limited time after the first of a series of errors. The caller passes the time.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Zero allows none.
+    /// Maximum time of retries after the first error; zero disables retries.
     max: Duration,
-    /// The first error of the series, and when it was gone on after the last one.
+    /// The time of the first error, and the time of the last one including the pause after it.
     series: Option<(Instant, Instant)>,
 }
 
@@ -25,7 +23,7 @@ impl RetryBudget {
         Self { max, series: None }
     }
 
-    /// Notes an error; whether it may be retried. A refusal ends the series.
+    /// Records an error, and returns whether to retry. A `false` ends the series.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
         if self.max.is_zero() {
             return false;
@@ -39,7 +37,7 @@ impl RetryBudget {
         allowed
     }
 
-    /// The retry waits for so long first, which is no time without an error.
+    /// Records the pause before the retry. It does not count as time without an error.
     pub(crate) fn paused(&mut self, pause: Duration) {
         if let Some((_, last)) = &mut self.series {
             *last = clock::after(*last, pause);

@@ -1,4 +1,6 @@
-//! The shell: sends the requests that the machine decides on, and hands on what comes back.
+//! Runs a reflector: sends the requests that `machine` decides on, and delivers the responses to the store.
+//!
+//! It makes no decision about the next request by itself.
 
 mod decoding;
 mod events;
@@ -36,15 +38,15 @@ use crate::{
     transport::{self, Body, Class, ListOptions},
 };
 
-/// A store that takes longer than this over a change is said to be full. Shorter waits are what a burst
-/// of events costs.
+/// Time after which a store that has not accepted a change is reported as full. Bursts of events cause shorter
+/// waits.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
-/// Why something can't go on as it is.
+/// Why the current operation ends early.
 enum Stop {
-    /// The store is gone, and so is the reflector.
+    /// The store is gone, so the reflector ends.
     Gone,
-    /// The list or the watch under way has failed.
+    /// The current list or watch has failed.
     Failed(transport::Error),
     /// The list is complete, and is repeated instead of applied.
     Again(Again),
@@ -52,7 +54,7 @@ enum Stop {
 
 /// Why a complete list is repeated.
 enum Again {
-    /// Another list was requested meanwhile, and this one has left objects undecoded as known.
+    /// Another list was requested during this one, which has left objects undecoded as known.
     Requested(RelistReason),
     /// A streaming list has no objects, and the cache has some.
     Unconfirmed,
@@ -68,21 +70,21 @@ impl From<transport::Error> for Stop {
 struct Gone;
 
 pub(super) struct Running<K, S> {
-    /// The watch under way, until it ends or is let go of. First, so that it is gone when the
-    /// reflector says that it has stopped.
+    /// The open watch, until it ends or is closed. First field, so that it is dropped before the reflector reports
+    /// that it has stopped.
     open: Option<Body>,
     reflector: Reflector<K, S>,
     machine: Machine,
     meter: ReflectorMeter,
-    /// What has come of the body under way and is not staged or handed on yet.
+    /// Received data that is not staged or sent to the store yet.
     pieces: Pieces<K>,
-    /// The list under way, between two of its requests, or until it is handed on.
+    /// The current list, between two of its requests, or until it is sent to the store.
     list: Option<List<K>>,
-    /// Limits the log lines about what watches brought that was broken or left out.
+    /// Limits the log lines about broken and skipped objects of watches.
     skips: LogLimiter,
-    /// Failures since something worked, for people.
+    /// Number of failures since the last success, for logs and the status.
     failures: u32,
-    /// What keeps the objects of the store in the form in which they are kept, if they need it.
+    /// Converts the stored objects to the form in which they are kept, if that form requires it.
     housekeeping: Option<Box<dyn Housekeeping<K>>>,
 }
 
@@ -99,7 +101,7 @@ where
         }
         let mut machine = Machine::new(requests, reflector.rng.clone());
         if !streams_lists {
-            // Neither need it know what "not older than" means.
+            // Such a source need not support "not older than" either.
             machine.skip_probes();
         }
         machine.not_before(reflector.reached.get());
@@ -119,7 +121,7 @@ where
         }
     }
 
-    /// Runs until the store is gone.
+    /// Lists and watches until the store is gone.
     pub(super) async fn run(mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "starting");
@@ -128,7 +130,7 @@ where
             let next = match action {
                 Action::List { options, first } => Ok(self.list(&options, first).await),
                 Action::Replace(revision) => self.replace(revision).await,
-                // Boxed, because the future of a reflector is as large as the largest that it may wait for.
+                // Boxed to keep the future of a reflector small.
                 Action::Stream(options) | Action::Watch(options) => {
                     Box::pin(self.watch(&options)).await
                 }
@@ -209,7 +211,7 @@ where
         self.pieces.give_way().await;
     }
 
-    /// What the store has from this source, if a list may go by that.
+    /// Returns the store's objects of this source, unless equal revisions may mean different states.
     fn known(&self) -> Option<KnownStates<K>> {
         if !self.machine.believes_revisions() {
             return None;
@@ -221,7 +223,7 @@ where
         })
     }
 
-    /// What the list has brought is void, and not kept through a pause.
+    /// Drops a failed list, so that its objects do not occupy memory during a pause.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
@@ -229,7 +231,7 @@ where
         action
     }
 
-    /// A list that is repeated at once is one attempt with the list before.
+    /// Keeps a list for an immediate repetition, which belongs to the same attempt, or ends it.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -253,7 +255,7 @@ where
                     Again::Requested(_) => self.machine.relist_requested(Instant::now()),
                     Again::Unconfirmed => self.machine.list_unconfirmed(),
                 };
-                // A streaming list that follows at once is part of the attempt too.
+                // An immediate streaming list belongs to the same attempt.
                 if !matches!(action, Action::Stream(_)) {
                     self.list_repeated(list, &action, count);
                 }
@@ -265,7 +267,7 @@ where
         }
     }
 
-    /// Hands on everything there is, as one change, and says so.
+    /// Sends the complete list to the store as one change, and reports it.
     async fn hand_on_all(
         &mut self,
         list: &mut List<K>,
@@ -310,7 +312,7 @@ where
         Ok(())
     }
 
-    /// Some bytes were decoded, for `list` if there is one under way.
+    /// Runs housekeeping after decoding, for `list` if there is one.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();
@@ -395,7 +397,7 @@ where
         begins(report, source, &self.reflector.relist, activity);
     }
 
-    /// Notes a failure, of a watch that was open with how long it was.
+    /// Reports a failure, with the age and the event count of the watch if one was open.
     fn failed(
         &mut self,
         error: transport::Error,
@@ -430,7 +432,7 @@ where
 }
 
 impl<K, S> Drop for Running<K, S> {
-    /// Says that the reflector has stopped, however that came about; the next one of the source goes on from here.
+    /// Leaves the revision to the next reflector of the source, however this one stops.
     fn drop(&mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "stopped");
@@ -440,7 +442,7 @@ impl<K, S> Drop for Running<K, S> {
     }
 }
 
-/// Tells the others what the reflector does from now on.
+/// Reports the current activity to the status and to the consistency check.
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);

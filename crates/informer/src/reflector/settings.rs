@@ -1,4 +1,4 @@
-//! What is settled before a reflector exists, whoever builds it.
+//! Settings that the builders of standalone reflectors and of informers share: their fields, and the setters.
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
@@ -15,11 +15,10 @@ use crate::{
     transport::{ListerWatcher, UNDESCRIBED},
 };
 
-/// The settings that a reflector of its own and those of an informer have in common. What each means stands at
-/// its setter, in `settings_methods!`.
+/// Settings common to standalone reflectors and informers. `settings_methods!` documents each at its setter.
 #[derive_where(Default)]
 pub(crate) struct Settings<K> {
-    /// By default that of kind and scope.
+    /// By default, the kind and the scope.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) type_description: Option<Arc<str>>,
     pub(crate) transform: Option<Transform<K>>,
@@ -29,11 +28,12 @@ pub(crate) struct Settings<K> {
     pub(crate) seed: Option<u64>,
 }
 
-/// The setters of [`Settings`], for a builder of objects of type `K` that has them at this path.
+/// Defines the setters of [`Settings`] in a builder for objects of type `K`, with the settings at this path.
 macro_rules! settings_methods {
     ($($path:ident).+) => {
-        /// A name for logs, errors and metrics, which need not be unique; by default kind and scope, such as
-        /// `pods in shop with labels app=web`.
+        /// Sets the name in logs, errors and metrics. It need not be unique.
+        ///
+        /// By default, the name consists of the kind and the scope, such as `pods in shop with labels app=web`.
         #[doc(alias = "InformerName")]
         #[doc(alias = "NewNamedReflector")]
         pub fn name(mut self, name: impl Into<::std::sync::Arc<str>>) -> Self {
@@ -41,7 +41,9 @@ macro_rules! settings_methods {
             self
         }
 
-        /// What logs and errors call the expected objects; by default API version and kind.
+        /// Sets the description of the expected objects in logs and errors.
+        ///
+        /// By default, it is the API version and the kind.
         #[doc(alias = "ObjectDescription")]
         #[doc(alias = "TypeDescription")]
         pub fn type_description(mut self, description: impl Into<::std::sync::Arc<str>>) -> Self {
@@ -49,8 +51,9 @@ macro_rules! settings_methods {
             self
         }
 
-        /// Changes every object once, before the cache and handlers receive it; for example to drop fields that
-        /// the program does not read.
+        /// Sets a function that modifies every object once, before the cache and the handlers receive it.
+        ///
+        /// For example, it drops fields that the program does not read.
         #[doc(alias = "SetTransform")]
         #[doc(alias = "TransformFunc")]
         pub fn transform(self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
@@ -60,8 +63,10 @@ macro_rules! settings_methods {
             })
         }
 
-        /// The same with a function that may fail, or panic: that object is broken then, and everything else
-        /// goes on.
+        /// Sets a transform that may fail.
+        ///
+        /// If the function returns an error or panics, the object is kept as a broken object. Other objects are
+        /// not affected.
         pub fn try_transform(
             mut self,
             transform: impl Fn(&mut K) -> Result<(), String> + Send + Sync + 'static,
@@ -70,8 +75,10 @@ macro_rules! settings_methods {
             self
         }
 
-        /// Called with every failure of a list or watch, with its class, and with every object that can't be
-        /// kept. It must not block.
+        /// Sets a function that receives every failure.
+        ///
+        /// It is called for every failed list or watch, and for every object that can't be kept. It must not
+        /// block.
         #[doc(alias = "SetWatchErrorHandler")]
         #[doc(alias = "WatchErrorHandler")]
         pub fn on_error(
@@ -82,14 +89,14 @@ macro_rules! settings_methods {
             self
         }
 
-        /// Reports what happens in it to a collector; without this call nothing is measured.
+        /// Reports metrics to this collector. Without it, nothing is measured.
         #[doc(alias = "InformerMetricsProvider")]
         pub fn metrics(mut self, metrics: ::std::sync::Arc<dyn crate::metrics::Metrics>) -> Self {
             self.$($path).+.metrics = Some(metrics);
             self
         }
 
-        /// Makes the random parts (pauses, timeouts) the same in every run, for tests.
+        /// Sets the seed of all random pauses and timeouts, which makes tests reproducible.
         pub fn rng_seed(mut self, seed: u64) -> Self {
             self.$($path).+.seed = Some(seed);
             self
@@ -100,16 +107,16 @@ macro_rules! settings_methods {
 }
 pub(crate) use settings_methods;
 
-/// What logs, errors and metrics call an informer or a reflector.
+/// Names of an informer or a reflector in logs, errors and metrics.
 pub(crate) struct Title {
     pub(crate) name: Arc<str>,
-    /// The namespaces that it lists; empty for all.
+    /// The listed namespaces; empty for all.
     pub(crate) namespace: String,
     /// API version and kind, or the type description.
     pub(crate) expects: Arc<str>,
 }
 
-/// A name by what is listed: `pods in shop`, `metadata of pods in shop`.
+/// Marks a description of what is listed, if only metadata is: `pods in shop`, `metadata of pods in shop`.
 pub(crate) fn named<K: Resource>(listed: &str) -> String {
     if K::metadata_api() {
         format!("metadata of {listed}")
@@ -126,7 +133,7 @@ impl<K> Settings<K> {
 }
 
 impl<K: Resource> Settings<K> {
-    /// The name that was set, otherwise one of kind and scope: `pods in shop`.
+    /// Returns the name that was set, or one of kind and scope: `pods in shop`.
     pub(crate) fn title(
         &self,
         dyntype: &K::DynamicType,
@@ -166,7 +173,7 @@ impl<K: Resource> Settings<K> {
         }
     }
 
-    /// Asks the collector, if there is one, whether it wants to hear of this.
+    /// Registers with the collector, if there is one and it accepts this informer.
     pub(crate) fn meter(
         &self,
         title: &Title,
@@ -177,7 +184,7 @@ impl<K: Resource> Settings<K> {
         Meter::new(self.metrics.as_ref(), &identity, sampled)
     }
 
-    /// `v1 Pod`, `apps/v1 Deployment`, `metadata of v1 Pod`; or what the user calls it.
+    /// Returns the type description that was set, or one such as `v1 Pod` or `metadata of v1 Pod`.
     fn expects(&self, dyntype: &K::DynamicType) -> Arc<str> {
         if let Some(description) = &self.type_description {
             return Arc::clone(description);

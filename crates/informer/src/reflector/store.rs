@@ -1,4 +1,4 @@
-//! Where a reflector puts what it hears.
+//! [`ReflectorStore`]: the destination of a reflector's changes.
 
 use std::{future::Future, sync::Arc};
 
@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use super::Delta;
 use crate::object::{Known, Object, ObjectName, SourceId};
 
-/// What stands behind a reflector: an informer's queue, an indexer, or something of your own.
+/// Receives the changes of a reflector: the queue of an informer, an indexer, or a store of your own.
 ///
 /// ```
 /// use kube_informer::reflector::{Delta, ReflectorStore, StoreError};
@@ -26,63 +26,74 @@ use crate::object::{Known, Object, ObjectName, SourceId};
 #[doc(alias = "ReflectorBookmarkStore")]
 #[doc(alias = "ResourceVersionUpdater")]
 pub trait ReflectorStore<K>: Send + 'static {
-    /// Takes the next change: `Added`, `Updated`, `Deleted`, a whole list as `ReplacedAll`, or a
-    /// `Bookmark`. The reflector goes on when the future is ready, so a store that takes its time
-    /// slows the watch and not the memory.
+    /// Accepts the next change.
     ///
-    /// A list is taken as it is, also where it has an object at a revision that is known: a server that
-    /// was restored from a backup gives revisions out again, to other states. An
-    /// [`IndexerWriter`](crate::indexer::IndexerWriter) knows when that may be, and keeps what it has
-    /// otherwise.
+    /// A reflector delivers `Added`, `Updated`, `Deleted`, a complete list as `ReplacedAll`, and `Bookmark`.
+    ///
+    /// The reflector continues when the future completes, so a slow store slows down the watch and does not
+    /// increase memory use.
+    ///
+    /// A list replaces all objects of its source, including those at a revision that the store already has: a
+    /// server that was restored from a backup assigns the same revisions to other states. An
+    /// [`IndexerWriter`](crate::indexer::IndexerWriter) detects this, and otherwise keeps the object that it has.
     ///
     /// # Errors
-    /// Only what has been accepted counts: the reflector's revision stays where it is, and it lists
-    /// again after a pause, or ends if the store is gone.
+    /// After [`StoreError::Refused`], the reflector's revision does not change, and the reflector lists again
+    /// after a pause. After [`StoreError::Gone`], the reflector ends.
     ///
     /// # Cancel safety
-    /// The future is dropped when the reflector ends. Nothing comes after that.
+    /// The future is dropped when the reflector ends. No change follows.
     fn accept(&mut self, delta: Delta<K>) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Whether it holds more than `limit` objects of a source, usable or not, and not this one. A watch
-    /// that tells of another one then has failed; `limit` is
-    /// [`Limits::objects`](crate::limits::Limits::objects). With a limit of 0 and the empty name it says
-    /// whether there is any object: then a streaming list without objects is confirmed by a list first.
-    /// By default it never does, for a store that keeps nothing or has a limit of its own.
+    /// Returns whether the store holds more than `limit` objects of a source, and none with this name.
+    ///
+    /// Broken objects count. If it returns `true`, a watch that sends an object of this name fails. `limit` is
+    /// [`Limits::objects`](crate::limits::Limits::objects). With a limit of 0 and an empty name, the method
+    /// returns whether the store has any object of the source. In that case, a LIST must confirm a streaming list
+    /// without objects.
+    ///
+    /// The default implementation returns `false`, for a store that keeps no objects or has its own limit.
     fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {
         let _ = (source, object, limit);
         false
     }
 
-    /// What it holds now, of all its sources. What a list brings again in the very state that is known here,
-    /// by revision and uid, is not decoded, and given back as it was; and an event that is older than its
-    /// object here shows that the server has gone back. By default nothing is known.
+    /// Returns the current objects of all sources.
+    ///
+    /// If a list contains an object with the same revision and uid, the reflector does not decode it, and delivers
+    /// the returned object instead. An event older than the returned object shows that the server was restored
+    /// from a backup. The default implementation returns `None`.
     fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
         None
     }
 
-    /// The first object that it holds behind this name, in the order of names, or the very first. What
-    /// it shows so may be kept in less memory. By default it shows nothing.
+    /// Returns the first object after this name, in the order of names, or the first object for `None`.
+    ///
+    /// The reflector may convert the returned objects to a form that needs less memory. The default implementation
+    /// returns `None`.
     fn object_after(&self, name: Option<&ObjectName>) -> Option<Object<K>> {
         let _ = name;
         None
     }
 }
 
-/// Why a store did not take a change.
+/// Error of a store that does not accept a change.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// It can't take this one; the text says why.
+    /// The store rejects this change, for the reason in the text.
     #[error("the store refused it: {0}")]
     Refused(String),
-    /// Nobody wants anything any more: the reflector ends.
+    /// The store accepts no more changes. The reflector ends.
     #[error("the store is gone")]
     Gone,
 }
 
-/// One reflector per channel: each that stands alone speaks as the first source, and the list of one
-/// would delete what the other brought. A bounded channel: its capacity is what may be on its way before the watch is slowed, and the
-/// reflector ends when the receiver is gone.
+/// Sends the changes of one reflector to a bounded channel.
+///
+/// Use one channel per reflector: all standalone reflectors have the same source ID, so a list of one would delete
+/// the objects of another. The capacity limits the number of pending changes; a full channel slows down the watch.
+/// The reflector ends when the receiver is dropped.
 impl<K: Send + Sync + 'static> ReflectorStore<K> for mpsc::Sender<Delta<K>> {
     async fn accept(&mut self, delta: Delta<K>) -> Result<(), StoreError> {
         self.send(delta).await.map_err(|_| StoreError::Gone)

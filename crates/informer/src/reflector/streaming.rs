@@ -1,5 +1,6 @@
-//! When a reflector streams its list, when it gives up waiting for the end, and when it lists
-//! instead; pure, told the time.
+//! Decides whether the next list is a streaming list, and when to stop waiting for its end.
+//!
+//! The caller passes the current time; the module sends nothing.
 
 use std::time::Duration;
 
@@ -7,52 +8,57 @@ use tokio::time::Instant;
 
 use crate::{clock, codec::FrameKind, object::ResourceVersion};
 
-/// So many streams in a row that end before their end bookmark, and everything is listed. One is what
-/// any restart of a server costs, two are bad luck.
+/// Maximum number of consecutive streaming lists that end before their end bookmark; a LIST follows. A server
+/// restart explains one.
 const ATTEMPTS: u32 = 3;
 
-/// A server that does not stream lists is asked again after so long. A control plane is upgraded
-/// within the hour, and what is asked in vain costs a refusal, or
-/// [`TimeoutConfig::initial_events`](super::TimeoutConfig::initial_events), of the few relists that a
-/// reflector ever makes.
+/// Interval between requests for a streaming list to a server without support. It is longer than a control plane
+/// upgrade. A failed attempt costs a rejected request, or the wait of
+/// [`TimeoutConfig::initial_events`](super::TimeoutConfig::initial_events).
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
-/// How a reflector asks for everything: first of all, and whenever watching can't bring it there.
+/// How a reflector requests all objects: at the start, and when a watch can't be resumed.
 #[doc(alias = "WatchListClient")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitialList {
-    /// With a watch that begins with everything there is (`sendInitialEvents`), and goes on as the
-    /// watch: one request, which the server answers out of its watch cache, object by object. What
-    /// it refuses, does not finish or does not understand is listed in the same attempt.
+    /// A streaming list (`sendInitialEvents`): one watch sends all objects, then their changes.
     ///
-    /// Servers stream lists by default since Kubernetes 1.34, and not before 1.27. Those that don't
-    /// answer 422, as 1.27 and later with the feature off (`sendInitialEvents is forbidden for
-    /// watch`) and those before 1.27 (`resourceVersionMatch is forbidden for watch`); or they know
-    /// neither parameter, as before 1.19, and never send the end.
+    /// The API server sends it from its watch cache, one object at a time. If the server rejects it, does not
+    /// complete it or does not support it, a LIST follows in the same attempt.
+    ///
+    /// Servers support streaming lists since Kubernetes 1.27, by default since 1.34. Other servers respond with
+    /// 422: `sendInitialEvents is forbidden for watch` if the feature is disabled, `resourceVersionMatch is
+    /// forbidden for watch` before 1.27. Servers before 1.19 know neither parameter, and never send the end
+    /// bookmark.
     Streaming,
-    /// With LIST of any state that the server's watch cache has (`resourceVersion=0`, and later the last
-    /// revision seen), and then a watch from its revision. The server makes its answer as a whole: it takes
-    /// about half the CPU time of a streaming list, and as much memory as all objects for each client that
-    /// lists at the same time.
-    List,
-    /// With LIST of the newest state in pages of 500, or of what `page_size` says, and then a watch from the
-    /// revision of all pages. It takes the server as little CPU time as [`List`](Self::List), and as little
-    /// memory as [`Streaming`](Self::Streaming).
+    /// A LIST of any state in the server's watch cache, then a watch from its revision.
     ///
-    /// Servers answer pages out of their watch cache by default since Kubernetes 1.34
-    /// (`ListFromCacheSnapshot`). Earlier ones read them from etcd, as they do for kube-rs.
+    /// The first request has `resourceVersion=0`, later ones the last revision seen.
+    ///
+    /// The server builds the whole response in memory: as much as all objects, for each client that lists at the
+    /// same time. It needs about half the CPU time of a streaming list.
+    List,
+    /// A LIST of the newest state in pages, then a watch from their revision.
+    ///
+    /// A page has 500 objects, or `page_size`.
+    ///
+    /// The server needs as little CPU time as for [`List`](Self::List), and as little memory as for
+    /// [`Streaming`](Self::Streaming).
+    ///
+    /// Servers read pages from their watch cache by default since Kubernetes 1.34 (`ListFromCacheSnapshot`).
+    /// Earlier servers read them from etcd.
     #[default]
     Pages,
 }
 
-/// What is remembered of the streaming lists before.
+/// Results of earlier streaming lists.
 #[derive(Debug, Default)]
 pub(super) struct Streaming {
     wanted: bool,
-    /// Streams in a row that ended before their end bookmark.
+    /// Number of consecutive streaming lists that ended before their end bookmark.
     failed: u32,
-    /// Until when the server counts as one that does not stream lists.
+    /// Time until which no streaming list is requested.
     refused_until: Option<Instant>,
 }
 
@@ -64,17 +70,17 @@ impl Streaming {
         }
     }
 
-    /// Whether the next list shall be streamed.
+    /// Returns whether the next list is a streaming list.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.wanted && self.refused_until.is_none_or(|until| now >= until)
     }
 
-    /// The end bookmark has come, and the store has accepted everything.
+    /// Records that the store has accepted a complete streaming list.
     pub(super) fn succeeded(&mut self) {
         self.failed = 0;
     }
 
-    /// The stream has ended before its end bookmark; whether it was one too many.
+    /// Records a streaming list that ended before its end bookmark. Returns whether a LIST must follow.
     pub(super) fn broke_off(&mut self, now: Instant) -> bool {
         self.failed += 1;
         if self.failed < ATTEMPTS {
@@ -84,22 +90,22 @@ impl Streaming {
         true
     }
 
-    /// The server does not stream lists.
+    /// Records that the server does not support streaming lists.
     pub(super) fn refused(&mut self, now: Instant) {
         self.failed = 0;
         self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));
     }
 }
 
-/// A streaming list under way.
+/// A streaming list in progress.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// How long the server was asked to let the watch last that it goes on as.
+    /// The requested timeout of the stream, including the watch that it continues as.
     lasts: Duration,
-    /// When the last new object came; at first, when the server was asked or has answered.
+    /// Time of the last new object; before the first one, of the request or of the response headers.
     progress: Instant,
-    /// The revision of the first event that told of a change instead of what there is. What is newer
-    /// need not be part of the list.
+    /// Revision of the first event that is a change and not an existing object. Objects from this revision on need
+    /// not be part of the list.
     live_from: Option<ResourceVersion>,
 }
 
@@ -112,20 +118,20 @@ impl Stream {
         }
     }
 
-    /// The server has answered.
+    /// Records the response headers.
     pub(super) fn opened(&mut self, now: Instant) {
         self.progress = now;
     }
 
-    /// How long the server was asked to let the watch last that it goes on as.
+    /// The requested timeout of the stream, including the watch that it continues as.
     pub(super) fn lasts(&self) -> Duration {
         self.lasts
     }
 
-    /// An event has come; `is_new` if it brought an object that the stream had not brought before.
+    /// Records an event. `is_new` is set for an object that the stream has not sent before.
     ///
-    /// A server that ignores what it was asked for sends what there is, as it should, and then
-    /// changes for ever: so a new object counts only if it is not newer than the first change.
+    /// A server that ignores `sendInitialEvents` sends the existing objects, then changes without end. A new
+    /// object therefore counts as progress only before the first change, or if it is older.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,
@@ -143,7 +149,7 @@ impl Stream {
         }
     }
 
-    /// When the end is no longer waited for.
+    /// Returns the deadline of the end bookmark, unless another new object arrives before.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

@@ -1,30 +1,37 @@
-//! How long a reflector waits for what should come.
+//! Timeouts of a reflector.
 
 use std::time::Duration;
 
-/// After how long a reflector no longer waits. [`Duration::MAX`] means that it waits for ever.
+/// Timeouts of a reflector. [`Duration::MAX`] disables a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutConfig {
-    /// A streaming list that brings no new object for so long, and no end, is given up for a list:
-    /// 10 s. The API server waits 3 s at most until its cache is as new as was asked for, and sends
-    /// everything at one go then; 10 s is also after how long client-go begins to log that it waits.
+    /// Maximum time between two new objects of a streaming list, and before its end bookmark. Default: 10 s. A
+    /// LIST follows when it expires.
+    ///
+    /// The API server waits at most 3 s until its cache has the requested revision, and then sends all objects at
+    /// once. client-go logs that it waits after 10 s.
     pub initial_events: Duration,
-    /// Maximum time until the response headers of a watch arrive: 90 s. A watch without them is retried
-    /// from the same revision after a pause. Some proxies send the headers with the first bytes of the
-    /// body, so the time is above the period of bookmarks (about a minute), and each time-out in a row
-    /// doubles it, up to 30 s ([`WATCH_GRACE`](crate::limits::WATCH_GRACE)) after the server must have
-    /// ended the watch; an opened watch resets it. At least 1 ms. Streaming lists have the time of a list
-    /// ([`LIST_STALL`](crate::limits::LIST_STALL)).
+    /// Maximum time until the response headers of a watch arrive. Default: 90 s, minimum: 1 ms. The watch is
+    /// retried from the same revision after a pause.
+    ///
+    /// Some proxies send the headers with the first bytes of the body, so the default is longer than the period of
+    /// bookmarks (about a minute). Each consecutive timeout doubles the time, up to 30 s
+    /// ([`WATCH_GRACE`](crate::limits::WATCH_GRACE)) after the server must have ended the watch. An opened watch
+    /// resets it. Streaming lists have the timeout of a list ([`LIST_STALL`](crate::limits::LIST_STALL)).
     pub watch_headers: Duration,
-    /// A watch from which nothing came for so long, no event and no bookmark, is taken for dead and
-    /// opened again from the last revision: 3 min. The API server sends a bookmark about once a
-    /// minute (`bookmarkFrequency`), so that is two that are missing. It holds only once this
-    /// reflector has been sent such a bookmark, for not every server does.
+    /// Maximum time between two events or bookmarks of a watch. Default: 3 min. When it expires, the connection
+    /// counts as broken, and the watch is opened again from the last revision.
+    ///
+    /// The API server sends a bookmark about once a minute (`bookmarkFrequency`), so two of them are missing by
+    /// then. The timeout applies once the server has sent this reflector a bookmark, because not every server
+    /// does.
     pub silence: Duration,
-    /// A watch is let go of when the store behind it has taken nothing for so long: 30 s. It is
-    /// opened again, from the last change that the store has taken, as soon as there is room. A
-    /// choice of ours: no handler that is merely slow costs a connection, and one that hangs does not
-    /// hold the window of a shared one for longer.
+    /// Maximum time that an open watch waits for the store to accept a change. Default: 30 s. When it expires, the
+    /// watch is closed. It is opened again from the last accepted change as soon as the store accepts the pending
+    /// one.
+    ///
+    /// A slow handler therefore costs no connection, and a blocked one does not occupy the flow control window of
+    /// a shared connection for longer.
     pub full_store: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What follows the end of a watch, and of a streaming list: the second and the third table of the machine.
+//! The request after the end of a watch: the third table in `machine`.
 
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ impl WatchEnd<'_> {
 }
 
 impl Machine {
-    /// The watch has ended.
+    /// Returns the step after the end of a watch or a streaming list.
     pub(crate) fn watch_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         if let Some(class) = end.class() {
             self.history.note(class);
@@ -39,7 +39,7 @@ impl Machine {
                 Class::TooManyRequests => self.pause(error, now, Next::Watch),
                 Class::Expired => self.relist_expired(now),
                 Class::WentBack => {
-                    // Not newer than what is known is what this server can't promise.
+                    // The server can't return a state that is not older than the last revision.
                     self.history.unavailable();
                     self.at_once_after_health(now, Next::List)
                 }
@@ -51,7 +51,7 @@ impl Machine {
                     action
                 }
                 Class::Protocol | Class::Store => {
-                    // From here on the server would send the same again.
+                    // A watch from this revision would send the same again.
                     self.history.stuck();
                     self.pause(error, now, Next::List)
                 }

@@ -1,4 +1,4 @@
-//! What is noticed of a server that has gone back, or may have: the last table of the machine.
+//! Detection of a server that has gone back: the last table in `machine`.
 
 use tokio::time::Instant;
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Machine {
-    /// What the store has is of this revision, and everything is to be requested nevertheless. The reflector
-    /// before this one may have noticed something of the server since, which is lost.
+    /// Starts with a list for a store at this revision, filled by an earlier reflector. That reflector may have
+    /// observed that the server has gone back.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         if !self.last_revision().is_unset() {
@@ -19,35 +19,37 @@ impl Machine {
         }
     }
 
-    /// The store has everything up to here, from before.
+    /// Starts with a watch for a store that was filled up to this revision.
     pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         self.has_watched = true;
     }
 
-    /// Whether an event has a revision below the last one.
+    /// Returns whether an event has a revision below the last one.
     ///
-    /// Revisions without an order are not compared, nor are the existing objects with which a watch
-    /// from `""` or `"0"` begins.
+    /// Revisions without an order are not compared, nor are the existing objects with which a watch from `""` or
+    /// `"0"` begins.
     pub(crate) fn is_below_last(&self, kind: &FrameKind, revision: &ResourceVersion) -> bool {
         let is_listing = matches!(&self.state, State::Watching(watch) if !watch.advances);
         let counts = !is_listing || *kind != FrameKind::Added;
         counts && revision < self.last_revision()
     }
 
-    /// An event below the last revision has arrived; `cached` is the revision at which the cache has an
-    /// object of that name. The event is to be applied, unless it contradicts the cache.
+    /// Checks an event below the last revision. `cached` is the revision of the object in the cache.
     ///
-    /// Aggregated API servers send such events regularly: granting access to an old object is an addition
-    /// at an old revision. So the server is asked once, and if it knows the last revision, the collection
-    /// counts as unordered until its next list.
+    /// The caller applies the event unless this method fails.
     ///
-    /// The uid does not matter: names are unique, so an older object behind a name that the cache has
-    /// newer exists on a server only that has gone back. Revisions of another epoch are not compared:
-    /// the cache has not caught up with the list that began this one.
+    /// Aggregated API servers send such events regularly: access to an old object may be granted later, which adds
+    /// it at its old revision. One probe is therefore required. If the server knows the last revision, the
+    /// collection counts as unordered until the next list.
+    ///
+    /// The uid is irrelevant: names are unique, so a server that sends an older object than the cache has for a
+    /// name has gone back. Revisions of different epochs are not compared: the cache has not applied the list that
+    /// began the current epoch.
     ///
     /// # Errors
-    /// The cache has a newer revision, so the server has gone back; to be reported, and to end the watch.
+    /// The cache has a newer revision, so the server has gone back. The caller reports the error and ends the
+    /// watch.
     pub(crate) fn below_last(
         &mut self,
         revision: &ResourceVersion,
@@ -67,30 +69,29 @@ impl Machine {
         Ok(())
     }
 
-    /// The epoch that everything is handed on in.
+    /// Returns the epoch of all received revisions.
     pub(crate) fn epoch(&self) -> Epoch {
         self.history.epoch()
     }
 
-    /// A list of this revision is about to be handed on.
+    /// A list at this revision is about to be sent to the store.
     pub(crate) fn listed(&mut self, revision: &ResourceVersion) {
         self.history.listed(revision);
     }
 
-    /// A list was requested by others, who have reason to believe that the server has gone back: what the store
-    /// has can't be compared with a list by revisions.
+    /// Records that the server may have gone back: revisions before and after are not comparable.
     pub(crate) fn suspect(&mut self) {
         self.history.suspected();
     }
 
-    /// A list was requested while watching, or at the end of a list that has left known objects undecoded.
+    /// A list was requested during a watch, or at the end of a list with undecoded known objects.
     pub(crate) fn relist_requested(&mut self, now: Instant) -> Action {
         self.suspect();
         self.history.unavailable();
         self.at_once_after_health(now, Next::List)
     }
 
-    /// Whether a state that the server sends next is the one that is known, if its revision is.
+    /// Returns whether equal revisions of an object mean equal states.
     pub(crate) fn believes_revisions(&self) -> bool {
         self.history.believes_revisions()
     }

@@ -1,5 +1,4 @@
-//! When a probe is sent, before a watch or beside an open one, and what follows it: the fourth table of the
-//! machine.
+//! Probes before a watch and in parallel to one: the fourth table in `machine`.
 
 use tokio::time::Instant;
 
@@ -12,7 +11,7 @@ use crate::{
 };
 
 impl Machine {
-    /// The watch from where the last one ended, or first a look whether the server knows that place.
+    /// Resumes the watch, after a probe if one is due.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -27,27 +26,27 @@ impl Machine {
         Action::Probe(probe_options(self.last_revision().clone()))
     }
 
-    /// Sends no probes: the source need not know what they request.
+    /// Disables probes, for a source that need not support revisions in requests.
     pub(crate) fn skip_probes(&mut self) {
         self.probe.disable();
     }
 
-    /// Whether a probe is to be sent beside the watch that is open, now or later.
+    /// Returns whether the open watch requires a probe, which may be due later.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
 
-    /// When the probe beside the open watch is due, and what it requests. Read it again when it is due, for
-    /// the watch goes on meanwhile.
+    /// Returns when the probe of the open watch is due, and its request. The watch advances the revision, so read
+    /// the request when it is due.
     pub(crate) fn watch_probe(&self, now: Instant) -> Option<(Instant, ListOptions)> {
         let due = self.probe.due_at(now).filter(|_| self.requires_probe())?;
         Some((due, probe_options(self.last_revision().clone())))
     }
 
-    /// The probe was answered, at this revision.
+    /// The server answered the probe at this revision.
     ///
     /// # Errors
-    /// The server has gone back; to be reported, and passed to [`Machine::probe_failed`].
+    /// The server has gone back. The caller reports the error, and passes it to [`Machine::probe_failed`].
     pub(crate) fn probed(
         &mut self,
         revision: &ResourceVersion,
@@ -58,11 +57,13 @@ impl Machine {
         Ok(self.watch())
     }
 
-    /// The probe beside an open watch was answered, at this revision; `asked` is the one it requested,
-    /// which the watch may have left behind. Returns whether the collection counts as unordered for it.
+    /// The server answered the probe of an open watch at this revision.
+    ///
+    /// `asked` is the requested revision, which may be older than the current one of the watch. Returns whether
+    /// the collection counts as unordered from here on.
     ///
     /// # Errors
-    /// The server has gone back; to be reported, to end the watch, and passed to
+    /// The server has gone back. The caller reports the error, ends the watch, and calls
     /// [`Machine::probe_failed`].
     pub(crate) fn watch_probe_answered(
         &mut self,
@@ -74,7 +75,7 @@ impl Machine {
         Ok(self.probe.answered(now))
     }
 
-    /// The probe was not answered, or at an older revision; no watch is open.
+    /// The probe failed, or the response has an older revision; no watch is open.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -97,8 +98,9 @@ impl Machine {
         }
     }
 
-    /// The probe beside an open watch was not answered, which says nothing about the server's history. The
-    /// watch goes on; if it ends before the pause that the failure calls for, that is waited for.
+    /// The probe of an open watch failed, without information about the server's history.
+    ///
+    /// The watch continues. If it ends within the pause after this failure, the rest of the pause follows.
     pub(crate) fn watch_probe_failed(&mut self, error: &Error, now: Instant) {
         let class = error.class();
         if class == Class::ConnectionRefused || is_temporary(class) {
@@ -111,7 +113,7 @@ impl Machine {
     }
 }
 
-/// Whether the server may answer later what it refuses now.
+/// Returns whether a later request may succeed.
 fn is_temporary(class: Class) -> bool {
     matches!(
         class,

@@ -1,5 +1,6 @@
-//! Watches that are not opened: how long the response headers may take, and which refusals are retried
-//! from the last revision instead of being followed by a list.
+//! Watches that the server does not open: timeout of the response headers, and retries.
+//!
+//! Some refusals are retried from the last revision; a list follows the others.
 
 use std::time::Duration;
 
@@ -11,29 +12,29 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Time after which a watch that is still refused is followed by a list. A choice of ours: an API server
-/// restarts within minutes, and a server that refuses watches for longer may still answer lists.
+/// Time after which a list follows a watch that is still refused. An API server restarts within minutes, and a
+/// server that refuses watches for longer may still serve lists.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
-/// Shortest time that the response headers of a watch get, whatever is configured.
+/// Minimum timeout of the response headers of a watch.
 const HEADERS_MIN: Duration = Duration::from_millis(1);
 
-/// The refusals and header time-outs since the last watch was opened.
+/// Refusals and header timeouts since the last watch was opened.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// When the first of the refusals in a row came that are retried for a limited time.
+    /// Time of the first consecutive refusal of those that are retried for a limited time.
     since: Option<Instant>,
-    /// Number of header time-outs in a row.
+    /// Number of consecutive header timeouts.
     header_timeouts: u32,
 }
 
 impl Refusals {
-    /// The server has opened a watch.
+    /// Resets all counts after an opened watch.
     pub(super) fn watch_opened(&mut self) {
         *self = Self::default();
     }
 
-    /// The store has accepted a list. It says nothing about how long headers take.
+    /// Resets the refusals after a list, but not the header timeouts, for which it proves nothing.
     pub(super) fn listed(&mut self) {
         self.since = None;
     }
@@ -44,7 +45,7 @@ impl Refusals {
         now.duration_since(since) < RETRIED_FOR
     }
 
-    /// The configured time, doubled for each header time-out in a row.
+    /// Returns the configured timeout, doubled for each consecutive header timeout.
     fn headers_allowed(&self, configured: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.header_timeouts);
         configured.max(HEADERS_MIN).saturating_mul(doubled)
@@ -52,10 +53,10 @@ impl Refusals {
 }
 
 impl Machine {
-    /// How long the response headers of the watch, or of the streaming list, may take.
+    /// Returns the timeout of the response headers of the watch or the streaming list.
     ///
-    /// The limit for a watch is the time after which the server must have ended it anyway. A streaming
-    /// list is answered at once or refused, as any list, and has the time of a list.
+    /// For a watch, it is at most the time after which the server must have ended the watch. A streaming list has
+    /// the timeout of a list, because the server starts or rejects it at once.
     pub(crate) fn headers_allowed(&self) -> Duration {
         if self.is_streaming() {
             return LIST_STALL;
@@ -65,7 +66,7 @@ impl Machine {
         allowed.min(self.watch_ends())
     }
 
-    /// How long the server was asked to let the watch last.
+    /// Returns the requested timeout of the watch.
     pub(super) fn watch_lasts(&self) -> Duration {
         match &self.state {
             State::Watching(watch) => watch.lasts,
@@ -73,13 +74,13 @@ impl Machine {
         }
     }
 
-    /// Time after which the server must have ended the watch, from the request on.
+    /// Returns the time after the request by which the server must have ended the watch.
     fn watch_ends(&self) -> Duration {
         self.watch_lasts().saturating_add(WATCH_GRACE)
     }
 
-    /// The response headers of a watch did not arrive in time. Events that happen meanwhile are not lost:
-    /// the next watch begins at the same revision.
+    /// The response headers of a watch did not arrive in time. No event is lost: the next watch begins at the same
+    /// revision.
     pub(super) fn watch_unanswered(&mut self, error: &Error, now: Instant) -> Action {
         let is_last = self.headers_allowed() == self.watch_ends();
         self.refusals.header_timeouts = self.refusals.header_timeouts.saturating_add(1);
@@ -88,22 +89,22 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// The server, or what stands before it, did not open a watch.
+    /// The server, or a proxy, refused a watch.
     pub(super) fn watch_refused(&mut self, error: &Error, now: Instant) -> Action {
         let next = match error.class() {
             Class::Expired => return self.relist_expired(now),
             Class::TooManyRequests => Next::Watch,
-            // The server has not read the request.
+            // The server did not process the request.
             Class::ConnectionRefused | Class::Connection => {
                 self.require_probe_if_watched();
                 Next::Watch
             }
-            // Another server, or a restored one, may answer next.
+            // Another or a restored server may respond next.
             Class::Unavailable | Class::Timeout if self.refusals.retries(now) => {
                 self.require_probe_if_watched();
                 Next::Watch
             }
-            // Expired credentials say nothing about the server's history.
+            // Expired credentials are unrelated to the server's history.
             Class::Unauthorized if self.refusals.retries(now) => Next::Watch,
             _ if error.retry_after().is_some() => Next::Watch,
             _ => Next::List,
@@ -111,7 +112,7 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// A watch that follows a list at once continues from a state that this server has just sent.
+    /// Requires a probe, unless the watch follows a list at once: that state is from this server.
     fn require_probe_if_watched(&mut self) {
         if self.has_watched {
             self.probe.require();

@@ -1,5 +1,4 @@
-//! Streaming lists: how they are asked for, when they are complete, and what follows one that does not
-//! come to its end: the second table of the machine.
+//! Streaming lists: their request, their end, and the request after a failed one: the second table in `machine`.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::{
 };
 
 impl Machine {
-    /// Whether a streaming list is under way and has not told its end.
+    /// Returns whether a streaming list is in progress, before its end bookmark.
     pub(crate) fn is_streaming(&self) -> bool {
         matches!(self.state, State::Streaming(_))
     }
@@ -29,7 +28,7 @@ impl Machine {
         })
     }
 
-    /// The store has accepted what the streaming list brought, as of its end's revision.
+    /// The store has accepted the streaming list, at the revision of its end bookmark.
     pub(crate) fn streamed(&mut self, revision: ResourceVersion, now: Instant) {
         self.accepted(revision, now);
         self.streaming.succeeded();
@@ -45,8 +44,8 @@ impl Machine {
         });
     }
 
-    /// An event of a streaming list has come, which is not its end; `is_new` if it brought an object
-    /// that this stream had not brought.
+    /// An event of a streaming list has arrived, other than its end bookmark. `is_new` is set for an object that
+    /// this stream has not sent before.
     pub(crate) fn initial_event(
         &mut self,
         kind: &FrameKind,
@@ -59,10 +58,10 @@ impl Machine {
         }
     }
 
-    /// Whether the end of a streaming list may be of this revision.
+    /// Checks the revision of an end bookmark.
     ///
     /// # Errors
-    /// It is older than what was asked for; to be reported, and to end the watch.
+    /// It is older than the requested revision. The caller reports the error and ends the watch.
     pub(crate) fn end_in_order(&self, revision: &ResourceVersion) -> Result<(), Error> {
         if self.history.is_unavailable() {
             return Ok(());
@@ -70,7 +69,7 @@ impl Machine {
         not_older(revision, self.last_revision())
     }
 
-    /// When the end of a streaming list is no longer waited for.
+    /// Returns the deadline of the end bookmark.
     pub(crate) fn initial_events_deadline(&self) -> Option<Instant> {
         let State::Streaming(stream) = &self.state else {
             return None;
@@ -78,8 +77,7 @@ impl Machine {
         Some(stream.deadline(self.options.timeouts().initial_events))
     }
 
-    /// The streaming list has ended before its end bookmark, or with it, if the store did not accept
-    /// what it brought.
+    /// The streaming list has ended before its end bookmark, or the store has rejected it.
     pub(super) fn stream_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         match end {
             WatchEnd::Refused(error) | WatchEnd::Unanswered(error) | WatchEnd::Error(error) => {
@@ -118,20 +116,20 @@ impl Machine {
         }
     }
 
-    /// A streaming list has no objects, and the cache has some. A LIST of the newest state confirms it, for
-    /// the server's cache may be what is empty.
+    /// A streaming list has no objects, and the cache has some. A LIST of the newest state must confirm it,
+    /// because the server's cache may be incomplete.
     pub(crate) fn list_unconfirmed(&mut self) -> Action {
         self.history.unavailable();
         self.list()
     }
 
-    /// The server does not stream lists, or not to their end.
+    /// The server does not support streaming lists, or does not complete them: a LIST follows.
     fn list_instead(&mut self, now: Instant) -> Action {
         self.streaming.refused(now);
         self.list()
     }
 
-    /// Once more, unless it has been in vain too often; after a pause if something was wrong.
+    /// Requests another streaming list, or a LIST after too many failures. An error causes a pause.
     fn stream_again(&mut self, error: Option<&Error>, now: Instant) -> Action {
         if self.streaming.broke_off(now) {
             return self.list();

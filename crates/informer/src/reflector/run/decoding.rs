@@ -1,5 +1,5 @@
-//! Decodes what has come: a lone piece in place, and where more is waiting beside the task that reads, on
-//! all the processors that the runtime has, in order.
+//! Decodes the pieces of a response in order: single pieces in the task that reads, more of them in parallel
+//! tasks.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -14,22 +14,22 @@ use crate::{
     ordered_tasks::OrderedTasks,
 };
 
-/// Less than this is decoded in place: waking another thread takes as long as decoding a pod or two.
+/// Minimum number of bytes per parallel task. To wake a thread takes as long as to decode one or two pods.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
-/// So much is decoded at a time, which takes a millisecond or less, so that threads seldom wait for each other. A
-/// multiple of it per worker of the runtime is what may wait to be staged.
+/// Number of bytes per batch, which takes at most a millisecond, so that threads seldom wait for each other. A
+/// multiple of it per runtime worker may wait to be staged.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// After so much decoded in place the other tasks of the thread get their turn: less than a millisecond's work
-/// for small pods, whose decoding and packing take 50 µs a KiB.
+/// Maximum number of bytes decoded in place before the task yields. This is less than a millisecond of work for
+/// small pods, whose decoding and packing take 50 µs per KiB.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// A piece of a body, with what it says of an object, if it is about one.
+/// A piece of a response body, and the decoded object if it contains one.
 pub(super) struct Piece<K> {
     pub(super) frame: Frame,
     pub(super) decoded: Option<Decoded<K>>,
-    /// When its bytes came, if that is measured.
+    /// Time at which its bytes were received, if metrics are enabled.
     pub(super) received: Option<Instant>,
 }
 
@@ -39,24 +39,24 @@ struct Undecoded {
     received: Option<Instant>,
 }
 
-/// What decoding takes, for whichever thread does it.
+/// The input of decoding, shared between threads.
 #[derive_where(Clone)]
 struct Decoding<K> {
     decoder: Arc<Decoder<K>>,
     known: Option<KnownStates<K>>,
 }
 
-/// The pieces of one body between splitting and staging.
+/// The pieces of one body, from splitting to staging.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// For lone events, which somebody waits for.
+    /// For single events, which need low latency.
     at_once: Decoding<K>,
-    /// Not begun with.
+    /// Pieces whose decoding has not started.
     waiting: VecDeque<Undecoded>,
     waiting_bytes: usize,
-    /// Whether what waits is decoded without waiting for more.
+    /// Whether the waiting pieces are decoded without waiting for more.
     is_due: bool,
-    /// Bytes that were decoded in place since the other tasks of the thread had their turn.
+    /// Bytes decoded in place since the last yield.
     decoded_here: usize,
     tasks: OrderedTasks<Piece<K>>,
     ready: VecDeque<Piece<K>>,
@@ -89,7 +89,7 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    /// For the runtime that this is called in.
+    /// Uses the workers of the current runtime.
     pub(super) fn new(decoder: Decoder<K>) -> Self {
         let decoding = |decoder| Decoding {
             decoder: Arc::new(decoder),
@@ -107,18 +107,18 @@ where
         }
     }
 
-    /// Another body begins. Of what is known, nothing is decoded that it brings again.
+    /// Starts another body. Objects in a state that `known` has are not decoded.
     pub(super) fn begin(&mut self, known: Option<KnownStates<K>>) {
         self.clear();
         self.decoding.known = known;
     }
 
-    /// From now on everything is decoded.
+    /// Decodes all further objects.
     pub(super) fn forget_known(&mut self) {
         self.decoding.known = None;
     }
 
-    /// Lets go of everything that has not been staged.
+    /// Drops everything that is not staged.
     pub(super) fn clear(&mut self) {
         self.forget_known();
         self.waiting.clear();
@@ -128,7 +128,7 @@ where
         self.ready.clear();
     }
 
-    /// Takes what has come at a time.
+    /// Adds frames that were received at one time.
     pub(super) fn push(
         &mut self,
         frames: impl IntoIterator<Item = Frame>,
@@ -142,35 +142,36 @@ where
         self.fill();
     }
 
-    /// Whether what waits is too little for another task, so that it gains by waiting for more of the body.
-    /// A server may send a chunk for every object, and decoding each as it comes would be done by one thread.
+    /// Returns whether to read more before decoding: the waiting pieces are too few for another task.
+    ///
+    /// A server may send a chunk per object. If each were decoded at once, one thread would decode them all.
     pub(super) fn gathers(&self) -> bool {
         let waits = !self.waiting.is_empty() && self.ready.is_empty() && self.tasks.is_empty();
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// No more comes soon: what waits is decoded.
+    /// Decodes the waiting pieces without waiting for more.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }
 
-    /// Whether nothing is left to be staged.
+    /// Returns whether all pieces are staged.
     pub(super) fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.tasks.is_empty() && self.waiting.is_empty()
     }
 
-    /// Whether the body may be read on before anything else is staged.
+    /// Returns whether to read more of the body before the next piece is staged.
     pub(super) fn takes_more(&self) -> bool {
         let fills_next_batch = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Whether a part of it that came, or was decoded, together has been staged.
+    /// Returns whether all pieces of a chunk or a batch are staged.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }
 
-    /// The next piece; `None` if there is none.
+    /// Returns the next piece; `None` if there is none.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -197,7 +198,7 @@ where
         }
     }
 
-    /// Lets the other tasks of the thread run, if enough has been decoded on it since they did.
+    /// Yields to other tasks after [`TURN_BYTES`] decoded in place.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -209,7 +210,7 @@ where
     }
 
     fn fill(&mut self) {
-        // Whoever waits for nothing else has time until a batch is full.
+        // While a task runs, there is time to fill a batch.
         let enough = |tasks: &OrderedTasks<_>| {
             if tasks.is_empty() {
                 ORDERED_TASK_BYTES_MIN

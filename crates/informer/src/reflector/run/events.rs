@@ -1,4 +1,4 @@
-//! The events of an open watch: each is handed on, and then its revision counts.
+//! Delivers the events of an open watch. The revision of an event counts once the store has accepted it.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Hands on one event, and takes its revision once it has been accepted.
+    /// Delivers one event, and records its revision once the store has accepted it.
     pub(super) async fn event(&mut self, piece: Piece<K>) -> Result<(), Stop> {
         let Piece { frame, decoded, .. } = piece;
         let kind = &frame.kind;
@@ -33,7 +33,7 @@ where
                 self.object_event(&frame, decoded).await?
             }
             FrameKind::Unknown(unknown) => {
-                // Something has happened that can't be applied, so everything is listed.
+                // The event can't be applied, so a list follows.
                 let error = Error::UnknownEvent(unknown.clone());
                 self.reflector.report.skipped(&error, &mut self.skips);
                 let what = "the watch told something of a type that is not known";
@@ -96,7 +96,7 @@ where
         Ok(Some(revision))
     }
 
-    /// A list is limited to this many objects; a watch, which has no end, could exceed that.
+    /// Checks `Limits::objects`, which an unlimited watch could exceed.
     fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
         let limit = self.reflector.requests.limits().objects;
         let source = self.reflector.source;
@@ -107,8 +107,8 @@ where
         Ok(())
     }
 
-    /// Tells the store how far the server has come, by an event that brings it no object. One below the
-    /// last revision tells it nothing.
+    /// Sends the store the revision of an event without an object for it. A revision below the last one is not
+    /// sent.
     async fn bookmark(&mut self, frame: &Frame) -> Result<Option<ResourceVersion>, Stop> {
         let Some(revision) = decode::revision(frame.object()) else {
             return Ok(None);

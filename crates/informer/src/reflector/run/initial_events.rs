@@ -1,4 +1,4 @@
-//! A streaming list: what its events add up to, until the end bookmark makes one change of it.
+//! Collects the events of a streaming list, and delivers them as one change at its end bookmark.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -22,8 +22,9 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Takes one event of a streaming list, and returns the list's revision if it is its end. Nothing reaches the
-    /// store before [`complete`](Self::complete).
+    /// Processes one event of a streaming list. Returns the revision of the list at its end bookmark.
+    ///
+    /// The store receives nothing before [`complete`](Self::complete).
     pub(super) fn initial_event(
         &mut self,
         Piece { frame, decoded, .. }: Piece<K>,
@@ -81,7 +82,7 @@ where
         let Some(decoded) = decoded else {
             return Ok(None);
         };
-        // One that only begins to be there is left out, as of a list.
+        // An unreadable object in an Added event is left out, as in a LIST.
         let is_doubtful = frame.kind != FrameKind::Added && decoded.names_no_state(frame.object());
         let object = list.usable(decoded, self.machine.epoch(), &self.reflector.report);
         if is_doubtful {
@@ -91,7 +92,7 @@ where
         Ok(object)
     }
 
-    /// Hands everything on as of the end's revision; the stream goes on as the watch.
+    /// Sends the complete list to the store at this revision. The stream continues as a watch.
     pub(super) async fn complete(
         &mut self,
         revision: ResourceVersion,
@@ -109,9 +110,9 @@ where
         Ok(())
     }
 
-    /// Whether the store has an object of this source.
+    /// Returns whether the store has an object of this source.
     fn has_objects(&self) -> bool {
-        // No object has the empty name, so one more than none is any.
+        // No object has an empty name, so a limit of 0 is exceeded by any object.
         let nothing = ObjectName::cluster("");
         let source = self.reflector.source;
         self.reflector.store.is_full(source, &nothing, 0)
@@ -122,13 +123,13 @@ where
         self.activity(Activity::Streaming { objects });
     }
 
-    /// What a streaming list has brought that did not come to its end is void.
+    /// Drops a streaming list that ended before its end bookmark.
     pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
         if !matches!(next, Action::List { .. }) {
             self.meter.list_ended(unfinished.len(), false);
             return;
         }
-        // The list is part of the same attempt.
+        // The LIST belongs to the same attempt.
         self.failures = self.failures.saturating_sub(1);
         let Reporter { name, expects, .. } = &self.reflector.report;
         if self.failures == 0 {

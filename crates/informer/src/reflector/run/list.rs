@@ -1,4 +1,4 @@
-//! [`List`]: a list under way, whether its objects come in pages or as a stream.
+//! [`List`]: the objects of a list in progress, either from pages or from a stream.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,23 +14,23 @@ use crate::{
     transport::ListBudget,
 };
 
-/// What a list has brought; void until it is complete.
+/// The received objects of an incomplete list.
 enum Staged<K> {
-    /// By LIST, in the order in which it came.
+    /// From LIST, in the order of the response.
     Listed(Vec<Object<K>>),
-    /// By a streaming list, of which objects can change and go while it is under way.
+    /// From a streaming list, which can change and delete objects until its end.
     Streamed(BTreeMap<ObjectName, Object<K>>),
 }
 
-/// A list under way, with whatever it is repeated for at once.
+/// A list in progress, including its immediate repetitions.
 pub(super) struct List<K> {
     staged: Staged<K>,
-    /// What is left of its limits.
+    /// The remaining limits.
     pub(super) budget: ListBudget,
     pub(super) steps: ListSteps,
-    /// Objects that were broken or left out.
+    /// Number of objects that were broken or left out.
     skipped: usize,
-    /// The epoch of what the store has, if something of the list was known by it and not decoded.
+    /// The epoch of the store's objects, if at least one object was known there and not decoded.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -53,7 +53,7 @@ impl<K> List<K> {
         Self::begin(Staged::Streamed(BTreeMap::new()), limits)
     }
 
-    /// Begins from the first page, as a part of the same attempt.
+    /// Starts again at the first page, as a part of the same attempt.
     pub(super) fn begin_again(self, limits: Limits) -> Self {
         Self {
             steps: self.steps,
@@ -61,7 +61,7 @@ impl<K> List<K> {
         }
     }
 
-    /// A page was requested at `asked`; its first byte came at `answered`, and its last one now.
+    /// Records a page: the times of its request and of its first byte. The current time is that of its last byte.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         self.steps.page(asked, answered);
     }
@@ -73,7 +73,7 @@ impl<K> List<K> {
         }
     }
 
-    /// Another object has come. Returns whether it is new to the list.
+    /// Stages an object. Returns whether it is new to the list.
     pub(super) fn stage(&mut self, object: Object<K>) -> bool {
         match &mut self.staged {
             Staged::Listed(objects) => {
@@ -87,7 +87,7 @@ impl<K> List<K> {
         }
     }
 
-    /// An object was deleted while the list was under way.
+    /// Removes an object that was deleted during a streaming list.
     pub(super) fn unstage(&mut self, name: &ObjectName) {
         if let Staged::Streamed(objects) = &mut self.staged {
             objects.remove(name);
@@ -101,7 +101,7 @@ impl<K> List<K> {
         }
     }
 
-    /// What of a decoded piece has a place in the store. What was wrong with it is reported.
+    /// Returns the object of a decoded piece that the store can keep. Reports errors.
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,
@@ -114,7 +114,8 @@ impl<K> List<K> {
         usable(decoded, report, |error| self.report(error, report))
     }
 
-    /// Something was broken or left out. The first ones are logged; [`List::end`] counts the rest.
+    /// Reports an object that was broken or left out. Logs the first ones; [`List::end`] logs the number of the
+    /// others.
     pub(super) fn report(&mut self, error: &Error, report: &Reporter) {
         self.skipped += 1;
         if self.skipped <= LINES_PER_WINDOW {
@@ -123,7 +124,7 @@ impl<K> List<K> {
         report.tell_handler(error);
     }
 
-    /// Logs what is worth it, now that the list was handed on or has failed.
+    /// Logs a summary, after the store has accepted the list or the list has failed.
     pub(super) fn end(&self, report: &Reporter, objects: usize, handed_on: bool) {
         let Reporter { name, expects, .. } = report;
         if self.skipped > LINES_PER_WINDOW {
@@ -135,7 +136,7 @@ impl<K> List<K> {
 }
 
 impl<K: Send + Sync + 'static> List<K> {
-    /// Everything that the list has brought, which it does not have afterwards.
+    /// Removes and returns all objects.
     pub(super) async fn take(&mut self) -> Vec<Object<K>> {
         match std::mem::replace(&mut self.staged, Staged::Listed(Vec::new())) {
             Staged::Listed(objects) => objects,
@@ -152,7 +153,7 @@ impl<K: Send + Sync + 'static> List<K> {
     }
 }
 
-/// What of a decoded piece has a place in the store; what was wrong with it goes to `skipped`.
+/// Returns the object of a decoded piece that the store can keep, and passes errors to `skipped`.
 pub(super) fn usable<K>(
     decoded: Decoded<K>,
     report: &Reporter,

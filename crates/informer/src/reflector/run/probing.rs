@@ -1,4 +1,4 @@
-//! Probes: before a watch, and beside an open one, which they neither close nor delay.
+//! Sends probes, before a watch or in parallel to an open one. The latter neither close nor delay the watch.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Asks for one object, to see whether the server knows the revision.
+    /// Sends a probe before a watch.
     pub(super) async fn probe(&mut self, options: &ListOptions) -> Action {
         self.activity(Activity::Opening);
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
@@ -43,14 +43,14 @@ where
         }
     }
 
-    /// Sends the probe beside the open watch, if one is required, or lets it wait until it is due.
+    /// Sends the probe of the open watch, if one is required, or schedules it.
     pub(super) fn begin_probe(&mut self, opened: &mut OpenWatch<K>) {
         if opened.probe.is_none() && self.machine.requires_probe() {
             opened.probe = self.watch_probe(Instant::now());
         }
     }
 
-    /// The probe beside the open watch is due, or was answered.
+    /// The probe of the open watch is due, or has a response.
     pub(super) fn probed(
         &mut self,
         opened: &mut OpenWatch<K>,
@@ -65,7 +65,7 @@ where
         ended.map_or(Next::Nothing, Next::Ended)
     }
 
-    /// The revision at which the store has an object of this name from this source. Read only for events
+    /// Returns the revision of the store's object of this name, if it is from this source. Called only for events
     /// below the last revision.
     pub(super) fn cached(&self, name: &ObjectName) -> Option<ResourceVersion> {
         let (source, object) = self.reflector.store.known()?.known(name)?;
@@ -87,7 +87,7 @@ where
         Some(WatchProbe::Sent(asked, Box::pin(answer)))
     }
 
-    /// Whether the answer ends the watch.
+    /// Processes the response. Returns an end if the watch must not continue.
     fn watch_probe_answered(&mut self, asked: &ResourceVersion, answer: Answer) -> Option<Ended> {
         let now = Instant::now();
         let probed =
@@ -114,7 +114,7 @@ fn stalled(_: tokio::time::error::Elapsed) -> transport::Error {
     transport::Error::new(Class::Timeout, "the list stalled")
 }
 
-/// Whether a failed probe says that the server has gone back, or may have.
+/// Returns whether a failed probe shows that the server has gone back, or may have.
 fn went_back(class: Class) -> bool {
     matches!(class, Class::TooLargeResourceVersion | Class::WentBack)
 }

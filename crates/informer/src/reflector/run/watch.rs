@@ -1,4 +1,4 @@
-//! An open watch: reads it, hands on what it tells, and notices when nothing comes any more.
+//! Opens a watch or a streaming list, delivers its events, and detects a connection that sends nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,19 +26,19 @@ use crate::{
 
 pub(super) enum Ended {
     Closed,
-    /// Server or transport said why, what was sent can't be read, or the store did not take it.
+    /// An error of the server, the transport or the store, or unreadable data.
     Error(transport::Error),
-    /// The connection is gone, and what was told on it still holds.
+    /// The connection broke; the delivered events remain valid.
     Broken(transport::Error),
-    /// It has not told the end of its initial events.
+    /// The end bookmark of a streaming list did not arrive in time.
     Overdue(transport::Error),
-    /// The store was full for too long.
+    /// The store did not accept a change in time.
     LetGo,
-    /// The probe beside it says that the server has gone back, or may have.
+    /// The probe shows that the server has gone back, or may have.
     WentBack(transport::Error),
     /// A streaming list has no objects, and the cache has some.
     Unconfirmed,
-    /// A list was requested, as the store was found to differ from the server.
+    /// A list was requested, because the store differs from the server.
     RelistRequested(RelistReason),
 }
 
@@ -54,12 +54,12 @@ impl Ended {
     }
 }
 
-/// What comes next of a watch.
+/// The next step of an open watch.
 pub(super) enum Next<K> {
     Chunk(Bytes),
     BodyEnd(BodyEnd),
     Piece(Piece<K>),
-    /// Something was done meanwhile.
+    /// No data; other work was done.
     Nothing,
     Ended(Ended),
 }
@@ -74,31 +74,33 @@ pub(super) enum BodyEnd {
 pub(super) struct OpenWatch<K> {
     pub(super) asked: Instant,
     answered: Instant,
-    /// When the server must have ended it.
+    /// Time by which the server must have ended the watch.
     deadline: Instant,
-    /// When the store had taken the last event.
+    /// Time at which the store accepted the last event.
     heard: Instant,
     pub(super) events: u64,
-    /// The list with which it begins, until the store has accepted it.
+    /// The streaming list at its beginning, until the store has accepted it.
     list: Option<List<K>>,
-    /// The probe beside it, if one is required.
+    /// The probe of this watch, if one is required.
     pub(super) probe: Option<WatchProbe>,
 }
 
 impl<K> OpenWatch<K> {
-    /// The server should have ended it by now. While the store takes its time nothing is read, which
-    /// says nothing of the connection. Bytes that never become an event say nothing either.
+    /// Returns the time after which the connection counts as broken.
+    ///
+    /// Nothing is read while the store accepts a change, so `WATCH_GRACE` starts again after each event. Bytes
+    /// that do not complete an event do not extend it.
     fn outlived(&self) -> Instant {
         self.deadline.max(self.heard + WATCH_GRACE)
     }
 
-    /// A bookmark should have come by now.
+    /// Returns the deadline of the next event or bookmark, if silence is limited.
     fn silent(&self, machine: &Machine) -> Option<Instant> {
         let allowed = machine.silence_allowed()?;
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Until when something must have come.
+    /// Returns the deadline of the next event.
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -107,12 +109,12 @@ impl<K> OpenWatch<K> {
         silent.map_or(self.outlived(), |silent| silent.min(self.outlived()))
     }
 
-    /// What should have come by now has not, though bytes may have.
+    /// Returns whether the deadline has passed, even if bytes have arrived.
     fn is_overdue(&self, machine: &Machine) -> bool {
         Instant::now() >= self.must_have_come(machine)
     }
 
-    /// What it means that nothing has come.
+    /// Returns the end of a watch whose deadline has passed.
     fn outlasted(&self, machine: &Machine) -> Ended {
         let late = |what| transport::Error::new(Class::Timeout, what);
         if machine.is_streaming() {
@@ -127,7 +129,7 @@ impl<K> OpenWatch<K> {
         Ended::Broken(late(what))
     }
 
-    /// What the end of its body means.
+    /// Returns the end of a watch whose body has ended.
     fn closed(&self, finished: Result<(), transport::Error>) -> Ended {
         match finished {
             Err(error) => Ended::Broken(error),
@@ -146,7 +148,7 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Opens a watch, or a streaming list, which goes on as a watch, and follows it to its end.
+    /// Opens a watch or a streaming list, and processes it until it ends.
     pub(super) async fn watch(&mut self, options: &ListOptions) -> Result<Action, Gone> {
         let asked = Instant::now();
         let mut list = None;
@@ -265,7 +267,7 @@ where
             Ended::Unconfirmed => {
                 let Reporter { name, expects, .. } = &self.reflector.report;
                 tracing::info!(reflector = %name, %expects, "the streaming list has no objects, and the cache has some");
-                // The list that follows is part of the attempt, and takes it back.
+                // The LIST that follows belongs to the same attempt, and reverts this.
                 self.failures += 1;
                 self.machine.watch_ended(WatchEnd::Unconfirmed, now)
             }
@@ -273,12 +275,12 @@ where
         }
     }
 
-    /// Hands on the events of an open watch until it ends.
+    /// Delivers the events of an open watch until it ends.
     async fn follow(&mut self, watch: &mut OpenWatch<K>) -> Result<Ended, Gone> {
         let known = watch.list.is_some().then(|| self.known()).flatten();
         self.pieces.begin(known);
         let ended = self.follow_pieces(watch).await;
-        // What has come after the end comes again.
+        // The server sends later events again.
         self.pieces.clear();
         match ended {
             Ok(ended) => Ok(ended),
@@ -293,7 +295,7 @@ where
         let object_bytes = self.reflector.requests.limits().object_bytes;
         let codec = self.open.as_ref().map(Body::codec).unwrap_or_default();
         let mut splitter = codec.watch_splitter(object_bytes);
-        // What was sent before its end is handed on before that.
+        // Events before the end of the body are delivered first.
         let mut end = None;
         loop {
             if self.pieces.is_empty()
@@ -332,12 +334,12 @@ where
                 }
             }
             self.pieces.give_way().await;
-            // Bytes, events and store may be ready for ever; a stop must come through all the same.
+            // Lets a shutdown interrupt the loop, however fast bytes and events arrive.
             tokio::task::coop::consume_budget().await;
         }
     }
 
-    /// Waits for whatever comes next; `reads` says whether the body goes on.
+    /// Waits for the next step. `reads` is set until the end of the body.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {
@@ -347,17 +349,15 @@ where
         let is_list = watch.list.is_some();
         let is_unconfirmed = self.reflector.from.is_some() && !is_list;
         if is_unconfirmed {
-            // Before anything else: whatever comes first confirms. It takes a second at most, so that no probe
-            // interrupts it.
+            // The first event confirms the revision, or a second without one, so no probe is sent before.
             must_have_come = watch.answered + VERY_SHORT;
         }
         let probe = watch.probe.as_mut();
         let probe = probe.filter(|_| !is_unconfirmed && self.machine.requires_probe());
-        // An event of a watch is decoded as it comes, because someone waits for it.
+        // Events of a watch are decoded at once to keep latency low; only a list gathers them.
         let gathers = reads && is_list && self.pieces.gathers();
         let reads = reads && (gathers || self.pieces.takes_more());
-        // Pieces that are being decoded are waited for without a deadline. One that has passed is ready on every
-        // poll, and the pieces behind it would never be taken.
+        // No deadline while pieces are decoded: a passed one is ready on every poll, before the pieces.
         let deadline = (gathers || self.pieces.is_empty()).then_some(must_have_come);
         let housekeeping = self.housekeeping.as_ref();
         let has_work = housekeeping.is_some_and(|it| it.has_work());
@@ -371,7 +371,7 @@ where
             }
             next = body.next(deadline), if reads => next,
             Some(piece) = self.pieces.next(), if !gathers => return Ok(Next::Piece(piece)),
-            // Only while there is nothing to hear.
+            // Housekeeping runs only while nothing else is ready.
             () = tokio::task::yield_now(), if has_work => {
                 self.keep_house_some();
                 return Ok(Next::Nothing);
@@ -392,7 +392,7 @@ where
         }
     }
 
-    /// Takes some more of the body; what is wrong with it.
+    /// Splits the next chunk of the body. Returns an end if the data is invalid.
     fn feed(&mut self, splitter: &mut WatchSplitter, chunk: Bytes) -> Option<Ended> {
         let received = self.meter.now();
         let mut frames = Vec::new();
@@ -401,8 +401,10 @@ where
         fed.err().map(|error| Ended::Error(error.into()))
     }
 
-    /// Tells the store that the server goes on from what the store has from before. An expired revision
-    /// is told inside the watch, at once; nothing else may come for a minute.
+    /// Confirms to a store that was filled before that the server resumes from its revision.
+    ///
+    /// The server reports an expired revision at once, inside the watch. Without a change, it may send nothing
+    /// else for a minute.
     async fn confirm(&mut self) -> Result<(), Stop> {
         let revision = self.machine.last_revision().clone();
         self.hand_on(DeltaKind::Bookmark { revision }).await

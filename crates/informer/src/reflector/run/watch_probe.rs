@@ -1,4 +1,4 @@
-//! [`WatchProbe`]: a probe while a watch is open, as a value that the watch keeps.
+//! [`WatchProbe`]: a probe in parallel to an open watch.
 
 use std::pin::Pin;
 
@@ -9,16 +9,16 @@ use crate::{object::ResourceVersion, transport};
 
 pub(super) type Answer = Result<ResourceVersion, transport::Error>;
 
-/// A probe that is required while a watch is open.
+/// A required probe, due later or sent.
 pub(super) enum WatchProbe {
-    /// It is not due yet.
+    /// The probe is not due yet.
     Waits(Pin<Box<Sleep>>),
-    /// It has been sent, for this revision.
+    /// The probe was sent, for this revision.
     Sent(ResourceVersion, BoxFuture<'static, Answer>),
 }
 
 impl WatchProbe {
-    /// The answer, or `None` when the probe is due; waits for ever without one.
+    /// Returns the response, or `None` when the probe is due. Never completes without a probe.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

@@ -167,7 +167,8 @@ macro_rules! keeping_methods {
     ($($path:ident).+) => {
         /// Removes these fields from every object before it is decoded. The last call wins.
         ///
-        /// Removed fields cost almost nothing. A [`transform`](Self::transform) drops fields only after they are decoded.
+        /// Removed fields cost almost nothing. A [`transform`](Self::transform) drops fields only after they are
+        /// decoded.
         ///
         /// For a [`Pruned`](crate::pruning::Pruned) type any field can be removed, except labels and the fields
         /// that identify the object; [`pruning`](crate::pruning) lists the requirements on the type.
@@ -206,7 +207,8 @@ macro_rules! keeping_methods {
         /// [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences.
         ///
         /// Training a dictionary takes some 20 ms for pods. It is repeated when new states no longer fit the
-        /// dictionary: when the compression ratio of the last thousand states is 1.5 times that of the first thousand.
+        /// dictionary: when the compression ratio of the last thousand states is 1.5 times that of the first
+        /// thousand.
         #[cfg(feature = "packed")]
         pub fn packed(mut self) -> Self
         where

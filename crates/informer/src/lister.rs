@@ -169,7 +169,9 @@ impl<K: Resource> NamespaceLister<K> {
         self.lister.find(&self.name(name))
     }
 
-    /// Returns the objects of the namespace that match a label selector, from one snapshot, ordered by name.
+    /// Returns the objects of the namespace that match a label selector, ordered by name.
+    ///
+    /// All objects are from one snapshot.
     #[doc(alias = "ListAllByNamespace")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
         matching(self.lister.indexer.snapshot(), self.plan(), selector)

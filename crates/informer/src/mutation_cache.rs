@@ -3,12 +3,12 @@
 //! - A read returns the newer of the cached state and the local write, by revision.
 //! - An object that was deleted through the overlay is hidden, even if the cache still has it.
 //! - A write is dropped when the cache's revision reaches it. The cache then has the write or a newer state, or
-//!   the object is gone. The overlay therefore needs no events, and no write outlives the news of its object's
-//!   deletion. With a [`DeltaFifo`](crate::queue::DeltaFifo), whose objects may lag behind the revision, this may
-//!   be off for a moment.
+//!   the object is deleted. The overlay therefore needs no events, and drops a write no later than the cache
+//!   receives the deletion of its object. With a [`DeltaFifo`](crate::queue::DeltaFifo) a write may stay a moment
+//!   longer, because the cache's objects may be newer than its revision.
 //! - Each write and deletion has a maximum lifetime, and their number is limited.
 //! - [`MutationCache::lapsed`] reports the writes that ended although the cache never showed them. Readers then
-//!   see another state, and no event reports the change.
+//!   see another state, possibly without an event.
 //!
 //! If the caller can wait, [`wait_for_revision`](SharedInformer::wait_for_revision) is simpler.
 //!
@@ -305,7 +305,7 @@ where
     /// - its lifetime ends, or newer writes exceed the capacity;
     /// - the server's revision goes backwards.
     ///
-    /// A deletion lapses in the latter two cases, if the cache still has the object.
+    /// A deletion lapses in the last two cases, if the cache still has the object.
     ///
     /// A write does not lapse when
     ///
@@ -321,7 +321,7 @@ where
         Lapsed::new(self.clone())
     }
 
-    /// Returns the names that differ from the cache, and the snapshot they are compared with. Calls no user code.
+    /// Returns the views that differ from the cache, with the snapshot of the cache. Calls no user code.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }

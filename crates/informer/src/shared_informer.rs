@@ -168,8 +168,7 @@ where
         HandlerBuilder::new(self.clone(), handler, std::any::type_name::<H>().to_owned())
     }
 
-    /// Returns a builder for a handler made of closures, with a callback for new objects. The callback's second
-    /// argument is `true` for an object of the initial list.
+    /// Returns a builder for a handler of closures, with a callback (object, is initial) for additions.
     #[doc(alias = "AddFunc")]
     #[doc(alias = "OnAdd")]
     #[track_caller]
@@ -180,8 +179,9 @@ where
         self.callbacks(Callbacks::new().on_add(callback), Location::caller())
     }
 
-    /// Returns a builder for a handler made of closures, with a callback for updates. The callback receives the
-    /// state delivered last and the new state.
+    /// Returns a builder for a handler of closures, with a callback (old, new) for updates.
+    ///
+    /// The old state is the one that was delivered last.
     #[doc(alias = "UpdateFunc")]
     #[doc(alias = "OnUpdate")]
     #[track_caller]
@@ -192,7 +192,7 @@ where
         self.callbacks(Callbacks::new().on_update(callback), Location::caller())
     }
 
-    /// Returns a builder for a handler made of closures, with a callback for deletions.
+    /// Returns a builder for a handler of closures, with a callback for deletions.
     #[doc(alias = "DeleteFunc")]
     #[doc(alias = "OnDelete")]
     #[track_caller]
@@ -251,7 +251,7 @@ where
         self.add_one(Indexers::new().with(name, values)).await
     }
 
-    /// Adds an index whose function may fail. Objects for which it fails are left out and counted in the status.
+    /// Adds an index whose function may fail; such objects are left out and counted in the status.
     ///
     /// # Errors
     /// As for [`SharedInformer::add_index`].
@@ -466,8 +466,10 @@ impl<K> SharedInformer<K> {
         }
     }
 
-    /// Returns the status of every handler and subscription, in the order of registration. Removed ones are not
-    /// included. After the informer has ended, only subscriptions that have not reached their end are included.
+    /// Returns the status of every handler and subscription, in the order of registration.
+    ///
+    /// Removed ones are not included. After the informer has ended, only subscriptions that have not reached their
+    /// end are included.
     pub fn handlers(&self) -> Vec<HandlerStatus> {
         self.shared.roster.status()
     }

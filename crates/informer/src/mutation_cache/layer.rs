@@ -77,8 +77,10 @@ enum End {
 struct Written<K> {
     object: Object<K>,
     since: Since,
-    /// Whether the cache has had an object of this uid since the write. If the cache no longer has one, the object
-    /// is gone, regardless of the cache's revision (objects of a `DeltaFifo` may lag behind it).
+    /// Whether the cache has had an object of this uid since the write.
+    ///
+    /// If the cache no longer has one, the object is deleted, regardless of the cache's revision: with a
+    /// `DeltaFifo`, objects may be newer than it.
     cached: bool,
 }
 

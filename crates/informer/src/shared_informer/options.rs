@@ -40,7 +40,7 @@ impl LoopOptions {
 /// The setters of [`LoopOptions`], for a builder with a field at this path.
 macro_rules! loop_methods {
     ($($path:ident).+) => {
-        /// Sets the interval at which handlers receive every object again. Zero, the default, disables resyncs.
+        /// Sets the interval at which handlers receive every object again; zero, the default, means never.
         ///
         /// The interval applies to handlers without a period of their own. The informer also uses it to check
         /// which handlers are due, so zero disables the resyncs of all handlers.

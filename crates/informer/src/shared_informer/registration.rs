@@ -46,8 +46,7 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    /// Which events the handler receives: by default changes only. The handler of a plain informer receives all
-    /// events.
+    /// Which events the handler receives: changes only by default, all events for the handler of a plain informer.
     pub(crate) delivery: Delivery,
 }
 
@@ -202,7 +201,8 @@ where
 
 /// Runs a listener and reports a panic outside of its callbacks.
 ///
-/// Such a panic ends this handler only, and its registration never syncs. A panic in a callback does not get here.
+/// Such a panic ends this handler only, and its registration never syncs. Panics in callbacks are caught earlier,
+/// per callback.
 async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
     if let Err(panic) = AssertUnwindSafe(listening).catch_unwind().await {
         let reason = panic_message(&*panic);
@@ -268,7 +268,7 @@ impl<K> fmt::Debug for Registration<K> {
 }
 
 impl<K> Registration<K> {
-    /// Returns whether this handler has handled all objects that were in the cache at its registration.
+    /// Returns whether this handler has handled the objects that were in the cache at registration.
     ///
     /// Once true, the result stays true, unless the informer [fails](crate::status::Status::failure). Takes no
     /// lock.
@@ -305,7 +305,7 @@ impl<K> Registration<K> {
         self.status().lag
     }
 
-    /// Returns the number of events that were merged with another one, or cancelled out, while they waited.
+    /// Returns the number of events that were merged or cancelled out while they waited.
     ///
     /// Only [`ListenerBuffer::Coalesce`] merges events.
     pub fn coalesced(&self) -> u64 {

@@ -6,12 +6,12 @@ use parking_lot::Mutex;
 
 use crate::processor::{Buffer, HandlerStatus};
 
-/// The buffers of all handlers and subscriptions, in the order of registration. Holds weak references only.
+/// Weak references to the buffers of all handlers and subscriptions, in the order of registration.
 pub(super) struct Roster<K>(Mutex<Vec<Listening<K>>>);
 
 struct Listening<K> {
     buffer: Weak<Buffer<K>>,
-    /// Whether the informer runs it in a task (a handler). Otherwise the user polls the buffer (a subscription).
+    /// True for a handler, which the informer runs in a task. False for a subscription, which the user polls.
     has_task: bool,
 }
 

@@ -456,9 +456,8 @@ impl<K> SharedInformer<K> {
         self.shared.roster.until_idle().await;
     }
 
-    /// Waits until the changes in the cache are in the handlers' buffers.
+    /// Waits until the changes in the cache, which may be ahead, are in the handlers' buffers.
     async fn handed_on(&self) {
-        // The cache changes before the batch is added to the handlers' buffers.
         let (reply, settled) = oneshot::channel();
         if self.command(Command::Settle(reply)).is_ok() {
             // An error means that the informer is ending and delivers no more events.

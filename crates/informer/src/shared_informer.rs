@@ -333,7 +333,7 @@ impl<K> SharedInformer<K> {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// The kind of the objects.
+    /// Returns the kind of the objects.
     pub fn kind(&self) -> &str {
         &self.shared.kind
     }

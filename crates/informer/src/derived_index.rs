@@ -1,29 +1,29 @@
-//! An index of objects by what only objects of another kind know: pods by the zone of their node.
+//! An index of objects by values from objects of another kind, such as pods by the zone of their node.
 //!
-//! It stands beside the two stores, and two handlers keep it, one of each informer. Whoever reads it
-//! waits for nobody. (What is asked seldom need not be kept: [`indexer`](crate::indexer) shows how to
-//! ask two caches.)
+//! The index is separate from the two stores. Two handlers maintain it, one of each informer. Reads do not wait
+//! for the handlers. For infrequent queries no index is needed: [`indexer`](crate::indexer) shows how to query two
+//! caches.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! - It comes to say what the two caches say. Each of them may be ahead of it, by what its handler has
-//!   yet to hear; in whichever order the two change, the end is the same.
-//! - When an object changes, it alone is asked again; when one of the others comes, changes or goes,
-//!   those that named it are, and nobody else. They are asked about the caches of that moment.
-//! - A function that fails or panics leaves that object out, until it or what it depends on changes;
-//!   [`DerivedIndex::errors`] has the reason. Nothing else suffers.
-//! - What can't be decoded counts with its last good state, which is what handlers were told; if there
-//!   is none, it is not there.
-//! - No function is called under a lock, and none for a reader.
+//! - The index converges to the state of the two caches. Each cache may be ahead of it, by the events that its
+//!   handler has not received yet. The result does not depend on the order of changes in the two caches.
+//! - A change of an object re-evaluates that object only. An addition, change or deletion of another object
+//!   re-evaluates the objects that depend on it, and no others. An evaluation reads the caches of that time.
+//! - If a function fails or panics, that object is left out until it or a dependency changes;
+//!   [`DerivedIndex::errors`] has the reason. Other objects are not affected.
+//! - An object that can't be decoded counts with its last good state, which is the state that handlers received.
+//!   Without a good state it counts as absent.
+//! - Functions are called neither under a lock nor by readers.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Two handlers, and two entries per object and value or name: one in order of the values, one in order
-//! of the objects. The objects' names are shared between them, a value is kept once for all objects that
-//! have it, and so is the name of what they depend on; no object is copied or kept.
+//! The index needs two handlers, and two entries per object and value or dependency: one ordered by value, one
+//! ordered by object. The entries share the names of objects. Each value and each name of a dependency is stored
+//! once for all objects. Objects are neither copied nor retained.
 //!
-//! An object is asked once when its handler hears of it and, at the beginning, again for each of those
-//! it depends on that the other handler hears of later.
+//! An object is evaluated once per event of its handler. At the start it is evaluated again for each dependency
+//! that the other handler receives later.
 //!
 //! # Example
 //!
@@ -89,12 +89,11 @@ use crate::{
     status::{SyncError, WaitForSync},
 };
 
-/// Objects by values that come from objects of another kind, kept up to date. Clones are the same
-/// index.
+/// An index of objects by values from objects of another kind; clones share the same index.
 ///
-/// Dropping the last of them removes both handlers; the one object that a handler may be placing at
-/// that moment is the last that is asked for. When an informer stops, the index can be read still, and
-/// hears no more of that informer's objects: what its handler had not heard by then is missing.
+/// Dropping the last clone removes both handlers. An evaluation in progress completes, and no other one starts.
+/// When an informer stops, the index stays readable but receives no more events of that informer. Events that its
+/// handler had not received are missing.
 #[derive_where(Clone)]
 pub struct DerivedIndex<K> {
     inner: Arc<Inner<K>>,
@@ -120,16 +119,16 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Begins to index the objects of this informer by what those of another one know.
+    /// Adds an index of this informer's objects by values from objects of another informer.
     ///
-    /// `depends_on` says which of the others an object depends on: none, one or many, whether they are
-    /// there or not. `values` says which values it has, and is given those of them that were found, in
-    /// the same order. Both may be called at any time, by two tasks, and should depend on nothing but
-    /// what they are given: nobody would ask them again.
+    /// `depends_on` returns the names of the other objects that an object depends on: none, one or many, whether
+    /// or not they exist. `values` returns the object's values. It receives the dependencies that were found, in
+    /// the same order. Both functions may be called at any time and by two tasks. They should depend on their
+    /// arguments only, because nothing else triggers a new call.
     ///
-    /// May be done at any time, and needs no [`Controller`](crate::Controller) that runs.
-    /// [`DerivedIndex::wait_for_sync`] says when it covers what was there. The other informer may be
-    /// this one.
+    /// An index can be added at any time, also before the [`Controller`](crate::Controller) runs.
+    /// [`DerivedIndex::wait_for_sync`] waits until it covers the initial objects. The other informer may be this
+    /// one.
     ///
     /// # Errors
     /// One of the two informers has stopped.
@@ -154,8 +153,9 @@ where
         )
     }
 
-    /// The same with functions that may fail: an object that they can't place is left out, with the
-    /// reason in [`DerivedIndex::errors`].
+    /// Like [`derived_index`](SharedInformer::derived_index), with functions that may fail.
+    ///
+    /// An object for which a function fails is left out, and [`DerivedIndex::errors`] has the reason.
     ///
     /// # Errors
     /// As for [`SharedInformer::derived_index`].
@@ -209,8 +209,9 @@ where
         });
         let called = format!("derived index {name}");
         let mut handlers = Handlers(Vec::with_capacity(2));
-        // Neither merges what waits for it: what came and went while it waited would not be told, and may
-        // be in the index, for an object is placed as the caches have it and not as it was told.
+        // Neither handler merges waiting events. An object is placed by the state of the caches, not by the event,
+        // so the index may contain an object whose addition and deletion are both waiting. Merged, the two would
+        // cancel out, and no event would remove the object.
         let by = others.handler(Others(Arc::clone(&maintenance)));
         let by = by.name(called.as_str()).resync(std::time::Duration::ZERO);
         handlers.0.push(Box::new(by.register()?));
@@ -229,20 +230,21 @@ where
 }
 
 impl<K> DerivedIndex<K> {
-    /// The index's name, as its handlers and errors have it.
+    /// Returns the index's name, which the names of its handlers and its errors contain.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// The names of the objects under a value, in order.
+    /// Returns the names of the objects with a value, in order.
     #[doc(alias = "IndexKeys")]
     pub fn names(&self, value: &str) -> Vec<ObjectName> {
         self.inner.board.values().names(value).cloned().collect()
     }
 
-    /// The objects under a value, in order, as the cache has them now. One that has gone from there
-    /// since, or can't be decoded any more, is left out; one that has changed since may belong
-    /// elsewhere already.
+    /// Returns the objects with a value, in order, in their current state in the cache.
+    ///
+    /// Objects that have been deleted from the cache or can't be decoded are left out. An object that has changed
+    /// since its evaluation may no longer have the value.
     #[doc(alias = "ByIndex")]
     pub fn objects(&self, value: &str) -> Vec<Object<K>> {
         let placed = self.inner.board.values();
@@ -252,47 +254,46 @@ impl<K> DerivedIndex<K> {
         readable.cloned().collect()
     }
 
-    /// The values under which an object stands, in order, each once.
+    /// Returns the values of an object, sorted and without duplicates.
     pub fn values_of(&self, object: &ObjectName) -> Vec<Arc<str>> {
         self.inner.board.values().values(object).to_vec()
     }
 
-    /// The values that objects stand under, in order, each once.
+    /// Returns the values of all objects, sorted and without duplicates.
     #[doc(alias = "ListIndexFuncValues")]
     pub fn values(&self) -> Vec<Arc<str>> {
         self.inner.board.values().all_values()
     }
 
-    /// How many objects stand under a value, or several.
+    /// Returns the number of objects with at least one value.
     pub fn len(&self) -> usize {
         self.inner.board.values().len()
     }
 
-    /// Whether no object stands under any value.
+    /// Returns whether no object has a value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The objects that are left out because a function failed, in order, each with the reason.
+    /// Returns the objects that are left out because a function failed, in order, each with the reason.
     pub fn errors(&self) -> Vec<IndexError> {
         self.inner.board.errors()
     }
 
-    /// Whether everything is in the index that both handlers heard of at the beginning. Once true, it
-    /// stays true.
+    /// Returns whether both handlers have handled their initial objects. Once true, the result stays true.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         let Handlers(handlers) = &self.inner.handlers;
         handlers.iter().all(|handler| handler.has_synced())
     }
 
-    /// Waits until [`DerivedIndex::has_synced`]. Owns what it needs.
+    /// Waits until [`DerivedIndex::has_synced`] is true. The future does not borrow the index.
     ///
     /// # Errors
-    /// [`SyncError`]: an informer has stopped before, or the index was dropped.
+    /// [`SyncError`]: an informer stopped first, or the index was dropped.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing.
+    /// Dropping the future has no effect on the index.
     #[doc(alias = "WaitForCacheSync")]
     pub fn wait_for_sync(&self) -> impl Future<Output = Result<(), SyncError>> + Send + use<K> {
         let Handlers(handlers) = &self.inner.handlers;
@@ -304,8 +305,9 @@ impl<K> DerivedIndex<K> {
         }
     }
 
-    /// Waits until the index says what both caches say now, or something newer. (After an informer has
-    /// stopped, until its handler has ended.)
+    /// Waits until the index reflects the state of both caches at the time of the call, or a newer one.
+    ///
+    /// If an informer has stopped, waits until its handler has ended.
     ///
     /// # Cancel safety
     /// Dropping the future only stops waiting.
@@ -317,7 +319,7 @@ impl<K> DerivedIndex<K> {
     }
 }
 
-/// The two registrations, which end with the index.
+/// The two registrations; both handlers are removed on drop.
 struct Handlers(Vec<Box<dyn Handler>>);
 
 impl Drop for Handlers {
@@ -328,7 +330,7 @@ impl Drop for Handlers {
     }
 }
 
-/// A registration of whichever kind.
+/// A registration, independent of the type of its objects.
 trait Handler: Send + Sync {
     fn has_synced(&self) -> bool;
     fn wait_for_sync(&self) -> WaitForSync;

@@ -1,8 +1,8 @@
 //! The plain informer: one source, one store, one handler.
 //!
-//! It hears more than a handler of a [`SharedInformer`]: every item of every list and every resync
-//! comes as an update, changed or not. And it can begin with what was known last time, so that what
-//! vanished meanwhile is told as deleted.
+//! Its handler receives more events than one of a [`SharedInformer`]: each item of each list and each resync is
+//! delivered as an update, changed or not. The informer can start with objects known from an earlier run. Objects
+//! that have disappeared since are then delivered as deleted.
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::Pod;
@@ -35,7 +35,7 @@ use crate::{
     transport::ListerWatcher,
 };
 
-/// Begins a plain informer.
+/// Entry point to build a plain informer.
 #[doc(alias = "NewInformer")]
 #[doc(alias = "NewIndexerInformer")]
 #[doc(alias = "NewInformerWithOptions")]
@@ -45,7 +45,9 @@ use crate::{
 pub struct Informer;
 
 impl Informer {
-    /// An informer over a source, which has no handler yet. Its default name is kind and scope.
+    /// Returns a builder of an informer over a source, without a handler.
+    ///
+    /// The default name of the informer is kind and scope.
     pub fn builder<K>(source: impl ListerWatcher) -> InformerBuilder<K, Callbacks<K>>
     where
         K: Resource + Send + Sync + 'static,
@@ -54,7 +56,7 @@ impl Informer {
         Self::builder_with_type(source, K::DynamicType::default())
     }
 
-    /// The same for a type known at run time only.
+    /// Like [`builder`](Self::builder), for a type that is only known at run time.
     pub fn builder_with_type<K>(
         source: impl ListerWatcher,
         dyntype: K::DynamicType,
@@ -69,7 +71,7 @@ impl Informer {
     }
 }
 
-/// Settles the parts of a plain informer.
+/// Builder of a plain informer; [`InformerBuilder::build`] creates it.
 #[must_use]
 #[derive_where(Debug)]
 pub struct InformerBuilder<K: Resource, H> {
@@ -89,7 +91,7 @@ where
 
     keeping_methods!(shared.keeping);
 
-    /// The handler; [`Callbacks`] makes one of closures.
+    /// Sets the handler; [`Callbacks`] makes one of closures.
     pub fn handler<H2: EventHandler<K>>(self, handler: H2) -> InformerBuilder<K, H2> {
         InformerBuilder {
             shared: self.shared,
@@ -97,12 +99,13 @@ where
         }
     }
 
-    /// What was known before: it is in the store from the beginning, and the handler is not told of
-    /// it. One that the first list has comes as an update, one that it does not have as
-    /// [`Deleted::FinalStateUnknown`](crate::object::Deleted).
+    /// Adds known objects to the store before the first list, without events for the handler.
+    ///
+    /// An object that the first list contains is delivered as an update. An object that it does not contain is
+    /// delivered as [`Deleted::FinalStateUnknown`](crate::object::Deleted).
     ///
     /// # Errors
-    /// An object without a name.
+    /// An object has no name.
     pub fn known_objects(
         mut self,
         known: impl IntoIterator<Item = K>,
@@ -112,7 +115,7 @@ where
         Ok(self)
     }
 
-    /// The indices of the store.
+    /// Sets the indices of the store.
     ///
     /// # Errors
     /// Two of them have the same name.
@@ -121,14 +124,15 @@ where
         Ok(self)
     }
 
-    /// The queue between reflector and store.
+    /// Sets the queue between reflector and store.
     pub fn queue(mut self, queue: impl Queue<K> + 'static) -> Self {
         self.shared = self.shared.queue(queue);
         self
     }
 
-    /// Makes the informer: its store to read from, and the controller that runs it. Must be called
-    /// inside a Tokio runtime.
+    /// Creates the informer: its store to read from, and the controller that runs it.
+    ///
+    /// Must be called inside a Tokio runtime.
     pub fn build(self) -> (Indexer<K>, Controller<K>)
     where
         K: DeserializeOwned,

@@ -1,4 +1,4 @@
-//! Typed reads from a cache: by name, by namespace, by label selector. No request, no lock.
+//! Typed reads from a cache, by name, namespace and label selector, without requests or locks.
 
 use std::sync::Arc;
 
@@ -12,9 +12,10 @@ use crate::{
     shared_informer::SharedInformer,
 };
 
-/// Reads the cache of one informer. Cheap to clone; every call answers from the moment it is made.
+/// Reads the cache of one informer.
 ///
-/// What it returns is the cache's own and can't be changed:
+/// Cheap to clone. Each call reads the state of the cache at the time of the call. Returned objects are shared
+/// with the cache and can't be modified:
 ///
 /// ```compile_fail,E0594
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -34,25 +35,25 @@ pub struct Lister<K> {
     kind: Arc<str>,
 }
 
-/// Why an object can't be had from a cache.
+/// Error of reading an object from a cache.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GetError {
-    /// The cache has no such object.
+    /// The cache does not contain the object.
     #[error("{kind} {name} not found")]
     NotFound {
-        /// The kind that was asked for.
+        /// The requested kind.
         kind: String,
-        /// The name that was asked for.
+        /// The requested name.
         name: ObjectName,
     },
-    /// The object is there, but its last state could not be decoded.
+    /// The cache contains the object, but its last state could not be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
 }
 
 impl GetError {
-    /// What is found under a name, decoded.
+    /// Returns the decoded body of an object that was found under a name.
     pub(crate) fn or_body<K>(
         kind: &str,
         name: &ObjectName,
@@ -67,7 +68,7 @@ impl GetError {
 }
 
 impl<K: Resource> Lister<K> {
-    /// Reads this store; `kind` is what errors call its objects.
+    /// Creates a lister of this store; `kind` is the kind of its objects in errors.
     pub fn new(indexer: Indexer<K>, kind: impl Into<Arc<str>>) -> Self {
         Self {
             indexer,
@@ -75,14 +76,16 @@ impl<K: Resource> Lister<K> {
         }
     }
 
-    /// Everything that it reads, of one moment. A controller that lists and then deletes what is missing
-    /// reads both from one snapshot: the objects, and how many of the namespace are broken
-    /// ([`Snapshot::broken_in`]) and so not among them.
+    /// Returns a snapshot of the cache.
+    ///
+    /// A controller that lists objects and then deletes missing ones reads two things from one snapshot: the
+    /// objects, and how many objects of the namespace are broken ([`Snapshot::broken_in`]). Broken objects are not
+    /// in the list.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.indexer.snapshot()
     }
 
-    /// The objects of one namespace.
+    /// Returns a lister of one namespace.
     #[doc(alias = "ByNamespace")]
     pub fn namespace(&self, namespace: impl Into<String>) -> NamespaceLister<K> {
         NamespaceLister {
@@ -91,33 +94,35 @@ impl<K: Resource> Lister<K> {
         }
     }
 
-    /// The object of this name.
+    /// Returns the object of this name.
     ///
     /// # Errors
-    /// It is not in the cache, or its last state could not be decoded.
+    /// The object is not in the cache, or its last state could not be decoded.
     #[doc(alias = "Get")]
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
         GetError::or_body(&self.kind, name, self.find(name))
     }
 
-    /// The handle of this name, also if its last state could not be decoded.
+    /// Returns the handle of this name, also if its last state could not be decoded.
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         self.indexer.get(name)
     }
 
-    /// The objects with these labels, all of one moment, ordered by namespace and name. Nothing is
-    /// copied but the handles that are handed out.
+    /// Returns the objects that match a label selector, ordered by namespace and name.
+    ///
+    /// All objects are from one snapshot. Only the returned handles are cloned.
     #[doc(alias = "ListAll")]
     #[doc(alias = "List")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
         matching(self.indexer.snapshot(), Plan::default(), selector)
     }
 
-    /// The objects with these labels and these fields, as [`Lister::list`]; a field is answered by the
-    /// index that has its name, see [`Snapshot::by_fields`].
+    /// Returns the objects that match a label selector and a field selector, like [`Lister::list`].
+    ///
+    /// Each field is looked up in the index of the same name; see [`Snapshot::by_fields`].
     ///
     /// # Errors
-    /// No index has the name of one of the fields.
+    /// A field has no index of its name.
     #[doc(alias = "MatchingFields")]
     #[doc(alias = "MatchingFieldsSelector")]
     pub fn list_by_fields<'s>(
@@ -136,7 +141,7 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Reads from this informer's cache.
+    /// Returns a lister of this informer's cache.
     pub fn lister(&self) -> Lister<K> {
         Lister::new(self.indexer(), self.kind())
     }
@@ -151,29 +156,31 @@ pub struct NamespaceLister<K> {
 }
 
 impl<K: Resource> NamespaceLister<K> {
-    /// The object of this name.
+    /// Returns the object of this name.
     ///
     /// # Errors
-    /// It is not in the cache, or its last state could not be decoded.
+    /// The object is not in the cache, or its last state could not be decoded.
     pub fn get(&self, name: &str) -> Result<Arc<K>, GetError> {
         self.lister.get(&self.name(name))
     }
 
-    /// The handle of this name, also if its last state could not be decoded.
+    /// Returns the handle of this name, also if its last state could not be decoded.
     pub fn find(&self, name: &str) -> Option<Object<K>> {
         self.lister.find(&self.name(name))
     }
 
-    /// The objects of the namespace with these labels, all of one moment, ordered by name.
+    /// Returns the objects of the namespace that match a label selector, ordered by name.
+    ///
+    /// All objects are from one snapshot.
     #[doc(alias = "ListAllByNamespace")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
         matching(self.lister.indexer.snapshot(), self.plan(), selector)
     }
 
-    /// The objects of the namespace with these labels and these fields, as [`Lister::list_by_fields`].
+    /// Returns the objects of the namespace that match both selectors, like [`Lister::list_by_fields`].
     ///
     /// # Errors
-    /// No index has the name of one of the fields.
+    /// A field has no index of its name.
     pub fn list_by_fields<'s>(
         &self,
         selector: &'s Selector,
@@ -185,7 +192,7 @@ impl<K: Resource> NamespaceLister<K> {
         Ok(matching(snapshot, plan, selector))
     }
 
-    /// The whole namespace; without one, all of them.
+    /// Returns the plan of this namespace, or of all namespaces if it is empty.
     fn plan(&self) -> Plan {
         let mut plan = Plan::default();
         if !self.namespace.is_empty() {
@@ -199,7 +206,7 @@ impl<K: Resource> NamespaceLister<K> {
     }
 }
 
-/// Goes through a snapshot that it owns, so that nothing is borrowed and no list is built.
+/// Iterates over an owned snapshot, in slices, without borrowing it or building a whole list.
 fn matching<K: Resource>(
     snapshot: Snapshot<K>,
     plan: Plan,

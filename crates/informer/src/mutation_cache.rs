@@ -1,17 +1,16 @@
-//! One's own writes, laid over an informer's cache until it has caught up with them.
+//! An overlay of a program's own writes over an informer's cache, until the cache has caught up with them.
 //!
-//! - A read gives the newest of what the cache has and what was written here, by revision.
-//! - What was deleted here is not read any more, whatever the cache still has.
-//! - A write is let go of as soon as the cache has come as far: it has the write then, or something
-//!   newer, or the object is gone. The cache's revision says so, so nothing has to be told of its
-//!   events, and no write outlasts the news that its object was deleted. (With a
-//!   [`DeltaFifo`](crate::queue::DeltaFifo), which runs ahead of the revision, it may by a moment.)
-//! - Nothing stays longer than its time, and there is a bound to how many there are.
-//! - [`MutationCache::lapsed`] reports the writes that ended without the cache having shown them:
-//!   readers see another state then, and no event says so.
+//! - A read returns the newer of the cached state and the local write, by revision.
+//! - An object that was deleted through the overlay is hidden, even if the cache still has it.
+//! - A write is dropped when the cache's revision reaches it. The cache then has the write or a newer state, or
+//!   the object is deleted. The overlay therefore needs no events, and drops a write no later than the cache
+//!   receives the deletion of its object. With a [`DeltaFifo`](crate::queue::DeltaFifo) a write may stay a moment
+//!   longer, because the cache's objects may be newer than its revision.
+//! - Each write and deletion has a maximum lifetime, and their number is limited.
+//! - [`MutationCache::lapsed`] reports the writes that ended although the cache never showed them. Readers then
+//!   see another state, possibly without an event.
 //!
-//! Whoever can wait has it simpler with
-//! [`wait_for_revision`](SharedInformer::wait_for_revision); this is for those who can't.
+//! If the caller can wait, [`wait_for_revision`](SharedInformer::wait_for_revision) is simpler.
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::Pod;
@@ -51,35 +50,34 @@ use crate::{
     shared_informer::SharedInformer,
 };
 
-/// So many writes are kept by default, and as many deletions; `defaultMaxSize` of client-go's mutation
-/// cache.
+/// Default maximum number of writes, and of deletions; equal to client-go's `defaultMaxSize`.
 pub const CAPACITY: usize = 100;
 
-/// How long a write or a deletion is kept by default at the longest; client-go takes as much when it is
-/// told no time.
+/// Default maximum lifetime of a write or a deletion; equal to client-go's default.
 pub const TTL: Duration = Duration::from_secs(5 * 60);
 
-/// Reads an informer's cache with one's own writes laid over it. Clones are the same overlay.
+/// Reads an informer's cache with local writes laid over it; clones share the same overlay.
 ///
-/// # What is shown
+/// # Visibility
 ///
-/// A write is shown as the server answered it, without the informer's transform, and also if the
-/// informer's selector leaves it out, until the cache is past it.
+/// A write is shown as the server returned it, without the informer's transform, and even if the informer's
+/// selector excludes it, until the cache has passed it.
 ///
-/// A deletion hides the object of that uid; another of the same name is shown. It stays for its whole
-/// time, for a write that was answered before it may come in after it, and is refused then.
+/// A deletion hides the object with its uid; another object of the same name is shown. A deletion is kept for its
+/// whole lifetime, to reject writes of that uid that are put after it.
 ///
-/// When the server's revision goes backwards everything is let go of: the order by revision has ended.
+/// All writes and deletions are dropped when the server's revision goes backwards, because revisions before and
+/// after are not comparable.
 ///
-/// # Bounds
+/// # Limits
 ///
-/// Beyond its capacity it lets go of the oldest write, or deletion, and reads are the cache's again.
-/// Time is tokio's; there is no task, and what has had its time stays in memory until the next call.
+/// Above its capacity, the overlay drops the oldest write or deletion, and reads return the cached state again.
+/// Lifetimes use tokio's clock. There is no background task; expired entries stay in memory until the next call.
 ///
-/// # Who decides by what is read here
+/// # Event-driven programs
 ///
-/// A program that reads this overlay when an event wakes it also needs [`MutationCache::lapsed`]:
-/// a write can end without an event.
+/// A program that reads this overlay in response to events also needs [`MutationCache::lapsed`], because a write
+/// can end without an event.
 #[doc(alias = "Overlay")]
 #[derive_where(Clone, Debug)]
 pub struct MutationCache<K> {
@@ -89,11 +87,10 @@ pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,
 }
 
-/// What the clones of an overlay share.
+/// State shared by the clones of an overlay.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Notified when a name has lapsed, or the first write or deletion is laid over the cache, if there
-    /// are listeners.
+    /// Notified when a name lapses and when the overlay becomes non-empty, if there are listeners.
     changed: Notify,
 }
 
@@ -102,7 +99,7 @@ struct Laid<K> {
     listeners: Listeners,
 }
 
-/// Settles the limits of a [`MutationCache`].
+/// Builder of a [`MutationCache`]; sets its limits.
 #[must_use]
 #[derive_where(Debug)]
 pub struct Builder<K> {
@@ -111,17 +108,17 @@ pub struct Builder<K> {
     limits: Limits,
 }
 
-/// Why a write could not be laid over the cache.
+/// Error of adding a write to the overlay.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PutError<K> {
     /// The object has no name.
     #[error(transparent)]
     Nameless(Nameless<K>),
-    /// The object has no revision, or one without an order, so nobody can tell what is newer.
+    /// The object has no revision, or a revision without an order, so it can't be compared with the cache.
     #[error("{object:?} has no revision that can be compared")]
     NotComparable {
-        /// What was written.
+        /// The rejected object.
         object: Object<K>,
     },
 }
@@ -130,8 +127,9 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// A reader of this informer's cache with one's own writes laid over it: at most [`CAPACITY`] of
-    /// them, for at most [`TTL`]. [`MutationCache::builder`] sets other limits.
+    /// Returns an overlay of local writes over this informer's cache, with default limits.
+    ///
+    /// The limits are [`CAPACITY`] and [`TTL`]. [`MutationCache::builder`] sets other limits.
     #[doc(alias = "NewIntegerResourceVersionMutationCache")]
     pub fn overlay(&self) -> MutationCache<K> {
         MutationCache::builder(self).build()
@@ -141,27 +139,29 @@ where
 // === impl Builder ===
 
 impl<K> Builder<K> {
-    /// So many writes are kept, and as many deletions; at least one of each.
+    /// Sets the maximum number of writes, and of deletions; at least one of each.
     pub fn capacity(mut self, objects: usize) -> Self {
         self.limits.capacity = objects.max(1);
         self
     }
 
-    /// A write or a deletion is kept for so long at the most.
+    /// Sets the maximum lifetime of a write or a deletion.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.limits.ttl = ttl;
         self
     }
 
-    /// Shows a write only of what the cache has an object of: what was created is first read when the
-    /// cache has it, so a new object is never read here before handlers can hear of it.
+    /// Hides a write while the cache has no object of its name.
+    ///
+    /// A created object becomes visible when the cache has it, so it is never read here before handlers can
+    /// receive its event.
     #[doc(alias = "includeAdds")]
     pub fn without_adds(mut self) -> Self {
         self.limits.absent = Absent::Hidden;
         self
     }
 
-    /// Makes the overlay.
+    /// Creates the overlay.
     pub fn build(self) -> MutationCache<K> {
         let laid = Laid {
             layer: Layer::new(self.limits),
@@ -184,7 +184,7 @@ impl<K> MutationCache<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Begins an overlay over the cache of an informer.
+    /// Returns a builder of an overlay over the cache of an informer.
     #[doc(alias = "NewIntegerResourceVersionMutationCache")]
     pub fn builder(informer: &SharedInformer<K>) -> Builder<K> {
         Builder {
@@ -199,12 +199,12 @@ where
         }
     }
 
-    /// Lays an object over the cache, as the answer to a write returned it, and says its name. What is
-    /// known to be older than the cache, than another write, or than a deletion is not taken, and need
-    /// not be.
+    /// Adds an object, as a write returned it, to the overlay and returns its name.
+    ///
+    /// An object that is older than the cache, another write, or a deletion is ignored.
     ///
     /// # Errors
-    /// [`PutError`]: it has no name, or no revision that can be compared.
+    /// [`PutError`]: the object has no name, or no revision that can be compared.
     #[doc(alias = "Mutation")]
     pub fn put(&self, written: K) -> Result<ObjectName, PutError<K>> {
         let object = Object::new(written).map_err(PutError::Nameless)?;
@@ -216,24 +216,25 @@ where
         Ok(name)
     }
 
-    /// Hides the object of this name and uid from now on, for the server has deleted it. One that the
-    /// server has only marked (it has finalizers or a grace period, and the answer is the object) is
-    /// there still: such an answer is [`put`](MutationCache::put).
+    /// Hides the object of this name and uid after the server has deleted it.
+    ///
+    /// If the object has finalizers or a grace period, the server only marks it as deleted and returns the object.
+    /// Pass this object to [`put`](MutationCache::put) instead.
     #[doc(alias = "OnDelete")]
     pub fn delete(&self, name: &ObjectName, uid: impl Into<Arc<str>>) {
         let uid = uid.into();
         self.with(|layer, cache| layer.delete(name.clone(), uid, cache));
     }
 
-    /// The object of this name.
+    /// Returns the object of this name.
     ///
     /// # Errors
-    /// There is none, or its last state could not be decoded.
+    /// The object does not exist, or its last state could not be decoded.
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
         GetError::or_body(&self.kind, name, self.find(name))
     }
 
-    /// The handle of this name, also if its last state could not be decoded.
+    /// Returns the handle of this name, also if its last state could not be decoded.
     #[doc(alias = "GetByKey")]
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         let (seen, cached) = self.with(|layer, cache| {
@@ -247,7 +248,7 @@ where
         }
     }
 
-    /// The objects with these labels, all of one moment, ordered by namespace and name.
+    /// Returns the objects that match a label selector, from one snapshot, ordered by namespace and name.
     pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
         let (views, cache) = self.views();
         let matches = |object: &Object<K>| selector.matches(|key| object.labels().get(key));
@@ -255,11 +256,12 @@ where
         merge(cached, &views, matches)
     }
 
-    /// The objects that an index has under a value, in order. Of what was written here, the index's
-    /// function is asked again.
+    /// Returns the objects with an index value, in order.
+    ///
+    /// The index's function is called for the writes in the overlay.
     ///
     /// # Errors
-    /// There is no such index.
+    /// The index does not exist.
     #[doc(alias = "ByIndex")]
     pub fn by_index(
         &self,
@@ -274,14 +276,16 @@ where
         }))
     }
 
-    /// How many of the writes the cache has not caught up with.
+    /// Returns the number of writes that the cache has not caught up with.
     pub fn pending(&self) -> usize {
         self.with(Layer::pending)
     }
 
-    /// The names of writes and deletions that lapsed from now on: they ended although the cache never
-    /// showed them, so readers of the overlay see another state than before, and there may be no event
-    /// for it. A program that reads the overlay adds each name to its work queue, or resyncs:
+    /// Returns a stream of the names of writes and deletions that lapse after this call.
+    ///
+    /// A write or deletion lapses when it ends although the cache never showed it. Readers of the overlay then see
+    /// another state than before, possibly without an event. A program that reads the overlay adds each name to
+    /// its work queue, or resyncs:
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -296,28 +300,33 @@ where
     ///
     /// A write lapses when
     ///
-    /// - the cache is past its revision without having had the object: it was deleted before the cache
-    ///   saw it, or the informer's selector leaves it out;
-    /// - its time is up, or more writes than the capacity came after it;
-    /// - the server's revision went backwards.
+    /// - the cache passes its revision without having had the object: the object was deleted before the cache
+    ///   received it, or the informer's selector excludes it;
+    /// - its lifetime ends, or newer writes exceed the capacity;
+    /// - the server's revision goes backwards.
     ///
-    /// A deletion lapses in the latter two ways, if the cache still has the object.
+    /// A deletion lapses in the last two cases, if the cache still has the object.
     ///
-    /// A write does not lapse when the cache has it or a newer state of the name, when the cache has had
-    /// its object and lost it, when a later write replaces it, or when [`MutationCache::delete`] ends it.
-    /// Handlers receive an event in the first two cases. Where an object was created and deleted between
-    /// two looks at the cache, handlers may have received events and the name is reported all the same.
+    /// A write does not lapse when
+    ///
+    /// - the cache has it, or a newer state of its name;
+    /// - the cache has had its object and lost it;
+    /// - a later write replaces it;
+    /// - [`MutationCache::delete`] ends it.
+    ///
+    /// Handlers receive an event in the first two cases. If an object is created and deleted between two reads of
+    /// the cache, its name is reported although handlers may have received events.
     #[must_use]
     pub fn lapsed(&self) -> Lapsed {
         Lapsed::new(self.clone())
     }
 
-    /// What differs from the cache, and the cache of that moment. No code of the user runs meanwhile.
+    /// Returns the views that differ from the cache, with the snapshot of the cache. Calls no user code.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
 
-    /// Lets go of everything that has ended; when the next has had its time, if there is one.
+    /// Drops all ended writes and deletions. Returns the expiry of the next one, if any.
     fn settle(&self) -> Option<Instant> {
         self.with(|layer, cache| {
             layer.settle(cache);
@@ -325,7 +334,7 @@ where
         })
     }
 
-    /// The snapshot is taken under the lock, so that nobody brings an older one after a newer one.
+    /// Calls `act` with a snapshot that is taken under the lock, so that snapshots never go back in time.
     fn with<R>(&self, act: impl FnOnce(&mut Layer<K>, &Snapshot<K>) -> R) -> R {
         let mut laid = self.shared.laid.lock();
         let Laid { layer, listeners } = &mut *laid;
@@ -339,13 +348,13 @@ where
             self.shared.changed.notify_waiters();
         }
         drop(laid);
-        // A type may have a destructor of the user's, which must not find the lock taken.
+        // Dropped after the lock is released: a destructor of the user's type may call the overlay.
         drop(let_go);
         result
     }
 }
 
-/// What the cache has, but for what is seen otherwise, and in the same order what is seen instead.
+/// Returns the cached objects without those that `views` replaces, and the matching writes, in order.
 fn merge<'a, K: 'a>(
     cached: impl Iterator<Item = &'a Object<K>>,
     views: &BTreeMap<ObjectName, View<K>>,

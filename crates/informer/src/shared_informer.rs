@@ -1,16 +1,16 @@
-//! One informer, shared: one list, one watch and one cache for any number of handlers and readers.
+//! A shared informer: one list, one watch and one cache for any number of handlers and readers.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! - The cache is eventually the server's collection. Per object it goes through a subsequence of the
-//!   states the server had, in order.
-//! - A handler hears of changes one at a time, after the cache has changed, which may be further
-//!   ahead. What it hears of one object leads to what is in the cache.
-//! - An object is its kind, namespace and name. Its uid is not part of that: delete and recreate may
-//!   come as one update.
-//! - A deletion shows the last state; if the deletion itself was missed, the last one known.
-//! - Handlers can join at any time, and hear first what is there, then everything after it, nothing
-//!   twice. A slow one holds back nobody.
+//! - The cache converges to the server's collection. Each object goes through a subsequence of its states on the
+//!   server, in order.
+//! - A handler receives one event at a time, after the cache has changed. The cache may be further ahead. The
+//!   events of one object lead to its state in the cache.
+//! - Kind, namespace and name identify an object; the uid does not. One update may stand for a deletion and
+//!   recreation.
+//! - A deletion carries the last state of the object, or the last known state if the watch missed the deletion.
+//! - A handler can be registered at any time. It receives the current objects first, then all later changes, and
+//!   no event twice. A slow handler does not delay other handlers.
 //!
 //! # Example
 //!
@@ -74,40 +74,39 @@ use crate::{
     warm_start::Snapshotter,
 };
 
-/// The informer has ended, or is ending.
+/// The informer has stopped or is stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer has stopped")]
 pub struct Stopped;
 
-/// Why an index could not be added.
+/// Error of adding an index to an informer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddIndexError {
-    /// There is one of this name.
+    /// An index of this name exists.
     #[error(transparent)]
     Duplicate(#[from] DuplicateIndex),
-    /// The informer has ended.
+    /// The informer has stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }
 
-/// Why an index could not be removed from an informer.
+/// Error of removing an index from an informer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoveIndexError {
-    /// There is none, or it can't be removed.
+    /// The index does not exist or can't be removed.
     #[error(transparent)]
     NotRemovable(#[from] NotRemovable),
-    /// The informer has ended.
+    /// The informer has stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }
 
-/// The handle of one informer; clones are the same informer.
+/// Handle of an informer; clones share the same informer.
 ///
-/// Everything works from the moment it is built until its [`Controller`](crate::controller::Controller)
-/// has ended; what is asked for afterwards is refused with [`Stopped`], while the cache can still be
-/// read.
+/// All methods work from [`Builder::build`] until the [`Controller`](crate::controller::Controller) has ended.
+/// Later calls are rejected with [`Stopped`]. The cache stays readable.
 #[doc(alias = "SharedIndexInformer")]
 #[doc(alias = "TypedSharedIndexInformer")]
 #[derive_where(Clone)]
@@ -126,10 +125,10 @@ struct Shared<K> {
     room: Arc<Notify>,
     listeners: AtomicU64,
     roster: Arc<Roster<K>>,
-    /// In which handlers are called.
+    /// Parent span of the handlers' spans.
     span: tracing::Span,
     snapshotter: Option<Arc<Snapshotter<K>>>,
-    /// The channel to the queue, which is not kept open by being looked at.
+    /// Channel to the queue; a weak sender, so that it does not keep the channel open.
     channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -146,8 +145,7 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Begins an informer over a source. Its default name is kind and scope, such as
-    /// `pods in shop`.
+    /// Returns a builder of an informer over a source. Its default name is kind and scope: `pods in shop`.
     #[doc(alias = "NewSharedInformer")]
     #[doc(alias = "NewSharedIndexInformer")]
     #[doc(alias = "NewSharedIndexInformerWithOptions")]
@@ -158,20 +156,19 @@ where
         Builder::new(Arc::new(source), K::DynamicType::default())
     }
 
-    /// The same for a type known at run time only.
+    /// Like [`builder`](Self::builder), for a type that is only known at run time.
     pub fn builder_with_type(source: impl ListerWatcher, dyntype: K::DynamicType) -> Builder<K> {
         Builder::new(Arc::new(source), dyntype)
     }
 
-    /// Registers a handler; [`HandlerBuilder::register`] makes it so.
+    /// Returns a builder for this handler; [`HandlerBuilder::register`] registers it.
     #[doc(alias = "AddEventHandler")]
     #[doc(alias = "AddEventHandlerWithOptions")]
     pub fn handler<H: EventHandler<K>>(&self, handler: H) -> HandlerBuilder<K, H> {
         HandlerBuilder::new(self.clone(), handler, std::any::type_name::<H>().to_owned())
     }
 
-    /// Registers closures, beginning with one for new objects, which also hears whether the object
-    /// was there at the beginning.
+    /// Returns a builder for a handler of closures, with a callback (object, is initial) for additions.
     #[doc(alias = "AddFunc")]
     #[doc(alias = "OnAdd")]
     #[track_caller]
@@ -182,7 +179,9 @@ where
         self.callbacks(Callbacks::new().on_add(callback), Location::caller())
     }
 
-    /// Registers closures, beginning with one that hears what was told last and what is now.
+    /// Returns a builder for a handler of closures, with a callback (old, new) for updates.
+    ///
+    /// The old state is the one that was delivered last.
     #[doc(alias = "UpdateFunc")]
     #[doc(alias = "OnUpdate")]
     #[track_caller]
@@ -193,7 +192,7 @@ where
         self.callbacks(Callbacks::new().on_update(callback), Location::caller())
     }
 
-    /// Registers closures, beginning with one that hears what is gone.
+    /// Returns a builder for a handler of closures, with a callback for deletions.
     #[doc(alias = "DeleteFunc")]
     #[doc(alias = "OnDelete")]
     #[track_caller]
@@ -204,7 +203,7 @@ where
         self.callbacks(Callbacks::new().on_delete(callback), Location::caller())
     }
 
-    /// The same events as a stream: what is there first, then everything after it, nothing twice.
+    /// Returns the events as a stream: the current objects, then all later changes, no event twice.
     ///
     /// # Errors
     /// The informer has stopped.
@@ -213,8 +212,8 @@ where
         self.subscribe_with(ListenerBuffer::default())
     }
 
-    /// The same, and what happens while nobody polls for the events. With [`ListenerBuffer::Block`] a
-    /// subscription that nobody polls holds up the informer.
+    /// Like [`subscribe`](Self::subscribe), with a policy for events that wait to be polled. With
+    /// [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
     ///
     /// # Errors
     /// The informer has stopped.
@@ -230,14 +229,15 @@ where
         HandlerBuilder::new(self.clone(), callbacks, place.to_string())
     }
 
-    /// Adds an index over the values that a function says an object has: none, one or many. May be
-    /// done at any time; when it returns, the index covers everything in the cache.
+    /// Adds an index over the values that a function returns for each object: none, one or many.
+    ///
+    /// An index can be added at any time. When the future resolves, the index covers every object in the cache.
     ///
     /// # Errors
-    /// There is an index of that name, or the informer has stopped.
+    /// An index of this name exists, or the informer has stopped.
     ///
     /// # Cancel safety
-    /// Dropping the future may take the request back: the index is there then, whole, or is not.
+    /// Dropping the future may withdraw the request: the index is then either complete or absent.
     #[doc(alias = "AddIndexers")]
     pub async fn add_index<V>(
         &self,
@@ -251,8 +251,7 @@ where
         self.add_one(Indexers::new().with(name, values)).await
     }
 
-    /// Adds an index whose function may fail: an object that it can't place is left out of this index
-    /// and counted in the status.
+    /// Adds an index whose function may fail; such objects are left out and counted in the status.
     ///
     /// # Errors
     /// As for [`SharedInformer::add_index`].
@@ -274,18 +273,17 @@ where
         Ok(tokens.pop().expect("each index that is added has a token"))
     }
 
-    /// Adds several indices at one go, all or none; their tokens, in the same order.
+    /// Adds several indices, all or none, and returns their tokens in the same order.
     ///
-    /// Functions are called by the task that asks for the index, with yields between some hundred
-    /// objects: the informer goes on delivering meanwhile, and only what has changed since is left for
-    /// it to place.
+    /// The calling task runs the functions and yields after every few hundred objects. The informer continues to
+    /// deliver events meanwhile and only indexes the objects that changed since.
     ///
     /// # Errors
     /// As for [`SharedInformer::add_index`].
     ///
     /// # Cancel safety
-    /// Dropping the future before the indices are filled adds none; later they may be there all the
-    /// same.
+    /// Dropping the future before the indices are filled adds none. If it is dropped later, the indices may still
+    /// be added.
     #[doc(alias = "AddIndexers")]
     pub async fn add_indexers(
         &self,
@@ -302,15 +300,16 @@ where
         Ok(answer.await.map_err(|_| Stopped)??)
     }
 
-    /// Removes an index, whoever added it. Its token finds nothing any more, not even an index that is
-    /// given its name later; snapshots that were taken before have the index still.
+    /// Removes an index, regardless of which caller added it.
+    ///
+    /// Its token becomes invalid, and stays invalid if a later index reuses the name. Snapshots taken before the
+    /// removal keep the index.
     ///
     /// # Errors
-    /// There is no such index, it is [`NAMESPACE`](crate::indexer::NAMESPACE), or the informer has
-    /// stopped.
+    /// The index does not exist or is [`NAMESPACE`](crate::indexer::NAMESPACE), or the informer has stopped.
     ///
     /// # Cancel safety
-    /// Dropping the future does not take the request back.
+    /// Dropping the future does not withdraw the request.
     pub async fn remove_index<I>(&self, index: &I) -> Result<(), RemoveIndexError>
     where
         I: IndexRef + ToOwned + ?Sized,
@@ -324,37 +323,38 @@ where
 }
 
 impl<K> SharedInformer<K> {
-    /// The informer's name.
+    /// Returns the informer's name.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// Whether two handles are of the very same informer.
+    /// Returns whether both handles belong to the same informer.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// The kind of the objects.
+    /// Returns the kind of the objects.
     pub fn kind(&self) -> &str {
         &self.shared.kind
     }
 
-    /// The cache, to be read at any time, also after the informer has ended.
+    /// Returns the cache, which stays readable after the informer has ended.
     #[doc(alias = "GetStore")]
     #[doc(alias = "GetIndexer")]
     pub fn indexer(&self) -> Indexer<K> {
         self.shared.indexer.clone()
     }
 
-    /// What the informer is doing.
+    /// Returns a reader of the informer's status.
     #[doc(alias = "GetController")]
     pub fn status(&self) -> StatusReader {
         self.shared.status.afresh()
     }
 
-    /// Whether the first list is in the cache. It stays true after an orderly end, and is false once the
-    /// informer has [failed](crate::status::Status::failure). Handlers may not have received all of the
-    /// list yet: they have a `has_synced` of their own.
+    /// Returns whether the first list is in the cache.
+    ///
+    /// Stays true after an orderly stop; false after the informer has [failed](crate::status::Status::failure).
+    /// Handlers may not have received the whole list yet; see [`Registration::has_synced`].
     #[doc(alias = "HasSynced")]
     #[doc(alias = "HasSyncedChecker")]
     #[doc(alias = "InformerSynced")]
@@ -362,25 +362,27 @@ impl<K> SharedInformer<K> {
         self.shared.status.has_synced()
     }
 
-    /// Whether the informer has ended.
+    /// Returns whether the informer has ended.
     #[doc(alias = "IsStopped")]
     pub fn is_stopped(&self) -> bool {
         self.shared.commands.is_closed()
     }
 
-    /// Up to which revision everything is in the cache.
+    /// Returns the revision up to which the cache is complete.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.shared.indexer.snapshot().revision()
     }
 
-    /// Waits until the first list is in the cache; returns a [`SyncError`](crate::status::SyncError) if the
-    /// informer ends or fails before, or has ended already. Owns what it needs, and polls nothing.
+    /// Waits until the first list is in the cache.
     ///
-    /// An informer that has not been started yet may be started by another task at any time, so it is waited
-    /// for; without a [`deadline`](WaitForSync::deadline), for ever if it never is.
-    /// [`SharedInformerFactory::wait_for_cache_sync`](crate::SharedInformerFactory::wait_for_cache_sync) reports
-    /// a factory that was not started.
+    /// Resolves with a [`SyncError`](crate::status::SyncError) if the informer ends or fails first. The future is
+    /// `'static` and does not poll the cache.
+    ///
+    /// An informer that is not started may be started later, so this waits for it, without limit unless a
+    /// [`deadline`](WaitForSync::deadline) is set.
+    /// [`SharedInformerFactory::wait_for_cache_sync`](crate::SharedInformerFactory::wait_for_cache_sync) reports a
+    /// factory that was not started.
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForNamedCacheSync")]
     pub fn wait_for_sync(&self) -> WaitForSync {
@@ -388,25 +390,23 @@ impl<K> SharedInformer<K> {
         WaitForSync::informer(Arc::clone(name), Arc::clone(expects), self.status())
     }
 
-    /// Waits until the cache has what was written, for at most so long: all changes up to a revision,
-    /// which is given as it is, or by the object that the write was answered with.
+    /// Waits until the cache has a write, given as a revision or as the object that the write returned.
     ///
-    /// An informer over several sources (namespaces) has an object when the source that holds it has
-    /// come so far; while none holds it, and for a revision alone, when all of them have. A quiet
-    /// source comes on with the server's bookmarks only, about once a minute. What the informer's
-    /// selector leaves out is waited for in the same way, and not in the cache afterwards.
+    /// An informer over several sources (namespaces) has an object when the source that holds it has reached the
+    /// revision. For a revision alone, and for an object that no source holds, all sources must reach it. A source
+    /// without changes advances only with the server's bookmarks, about once a minute. An object that the
+    /// informer's selector excludes is waited for in the same way, and is not in the cache afterwards.
     ///
     /// # Errors
-    /// [`RevisionError`]: the deadline has passed (counted from the first poll), the informer has
-    /// stopped, the revisions have no order, or the server went back behind what it had told. A server
-    /// that went back and has not told the informer yet can't be told from one that did not; if it has
-    /// come past the revision again by then, the wait ends as if nothing had been.
+    /// [`RevisionError`]: the deadline, counted from the first poll, has passed; the informer has stopped; the
+    /// revisions are not comparable; or the server's revision went backwards. A rollback that the informer has not
+    /// seen is not detected: if the server has passed the revision again by then, the wait succeeds.
     ///
-    /// An aggregated API server may send an object late, at a revision that the cache has passed. A wait
-    /// for that revision then ends before the object arrives.
+    /// An aggregated API server may send an object late, at a revision that the cache has passed. A wait for that
+    /// revision then ends before the object arrives.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing.
+    /// Dropping the future has no effect on the informer.
     pub fn wait_for_revision(
         &self,
         written: impl Into<Written>,
@@ -418,20 +418,20 @@ impl<K> SharedInformer<K> {
         wait::for_written(self.clone(), written.into(), deadline)
     }
 
-    /// Waits until the cache does not have an object any more, for at most so long, also if there is
-    /// another of its name by then. This is for deletions, whose revision nobody is told; a deletion
-    /// that finalizers or a grace period hold up is waited for until it has happened.
+    /// Waits until the object of this name and uid is not in the cache.
     ///
-    /// What the cache has not heard of yet it does not have either: who has just made the object waits
-    /// for its revision first. Before the first list is in the cache, nothing counts as deleted. The uid
-    /// is compared with the cache's, which a transform must leave there.
+    /// Another object of the same name does not matter. Use this for deletions, whose response does not contain
+    /// their revision. A deletion that finalizers or a grace period delay is waited for until it completes.
+    ///
+    /// An object that has not reached the cache yet counts as absent: after a create, wait for its revision first.
+    /// Before the first list is in the cache, no object counts as deleted. The uid is compared with the uid in the
+    /// cache, which a transform must preserve.
     ///
     /// # Errors
-    /// [`DeletedError`]: the deadline has passed (counted from the first poll), or the informer has
-    /// stopped.
+    /// [`DeletedError`]: the deadline, counted from the first poll, has passed, or the informer has stopped.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing.
+    /// Dropping the future has no effect on the informer.
     pub fn wait_for_deleted(
         &self,
         name: &ObjectName,
@@ -444,9 +444,10 @@ impl<K> SharedInformer<K> {
         wait::for_deleted(self.clone(), name.clone(), uid.into(), deadline)
     }
 
-    /// Waits until every handler has handled everything that is in the cache now; subscriptions, which
-    /// nobody may be polling, are not waited for. A handler that waits for it inside its own callback
-    /// waits for the others only; two that do so at once wait for each other.
+    /// Waits until every handler has handled the changes that are in the cache at the time of the call.
+    ///
+    /// Subscriptions are not waited for, because they may not be polled. A handler that calls this inside its own
+    /// callback waits for the other handlers only; two that do so at the same time deadlock.
     ///
     /// # Cancel safety
     /// Dropping the future only stops waiting.
@@ -455,29 +456,29 @@ impl<K> SharedInformer<K> {
         self.shared.roster.until_idle().await;
     }
 
-    /// Waits until everything that is in the cache now has been handed to the handlers' buffers.
+    /// Waits until the changes in the cache, which may be ahead, are in the handlers' buffers.
     async fn handed_on(&self) {
-        // A cache that has changed is ahead of its handlers until the batch has been handed to them.
         let (reply, settled) = oneshot::channel();
         if self.command(Command::Settle(reply)).is_ok() {
-            // An error says that the informer is ending, so nothing more will be handed to anyone.
+            // An error means that the informer is ending and delivers no more events.
             let _ = settled.await;
         }
     }
 
-    /// How every handler and subscription is getting on, in the order in which they came. Those that
-    /// have been removed are not there any more. After the informer has ended only subscriptions are
-    /// that have not said so yet.
+    /// Returns the status of every handler and subscription, in the order of registration.
+    ///
+    /// Removed ones are not included. After the informer has ended, only subscriptions that have not reached their
+    /// end are included.
     pub fn handlers(&self) -> Vec<HandlerStatus> {
         self.shared.roster.status()
     }
 
-    /// How many sources the informer is over.
+    /// Returns the number of sources of the informer.
     pub(crate) fn sources(&self) -> u32 {
         u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
     }
 
-    /// Resolves after the next batch that readers can see from this call on, or at the informer's end.
+    /// Resolves when the next batch after this call is visible to readers, or when the informer ends.
     pub(crate) fn applied(&self) -> Notified<'_> {
         self.shared.applied.notified()
     }

@@ -1,12 +1,12 @@
-//! [`Maintenance`]: how a derived index is kept, whichever of the two caches changes.
+//! [`Maintenance`]: updates a derived index after a change of either cache.
 //!
-//! After a change of either, [`Maintenance::place`] leaves the index as if the objects concerned had been
-//! asked when, or after, that change was in its cache. Two places make it so:
+//! After a change of either cache, [`Maintenance::place`] leaves the index as if the affected objects had been
+//! evaluated when that change was in its cache, or later. Two rules guarantee this:
 //!
-//! - Two handlers may come to one object at a time, and the one that read the older caches must not
-//!   write last. So an object is claimed by one of them, and the other waits and asks again.
-//! - What an object depends on is written down before it is looked up: of a change that the look-up
-//!   does not see yet, the other handler hears later, and finds the object by what is written down.
+//! - Both handlers may evaluate the same object at the same time, and the result from the older caches must not be
+//!   written last. So a handler claims the object. The other handler waits, then evaluates it again.
+//! - The dependencies of an object are recorded before they are looked up. If the lookup misses a change, the
+//!   other handler receives that change later and finds the object by the recorded dependencies.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,24 +24,24 @@ use crate::{
     object::ObjectName,
 };
 
-/// What an object depends on: the names of others.
+/// Returns the names of the objects that an object depends on.
 pub(super) type DependsOn<K> = Box<dyn Fn(&K) -> Result<Vec<ObjectName>, String> + Send + Sync>;
-/// Which values an object has, as far as the others were found.
+/// Returns the values of an object, given the dependencies that were found.
 pub(super) type ValuesOf<K, O> =
     Box<dyn Fn(&K, &[Arc<O>]) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
-/// What is kept, and who is at it.
+/// The state of the index, and the claims of the handlers.
 #[derive(Default)]
 pub(super) struct Board {
     kept: Mutex<Kept>,
-    /// Wakes the one that waits for a claim; there are two handlers, so no more than one waits.
+    /// Notifies the handler that waits for a claim. There are two handlers, so at most one waits.
     released: Notify,
 }
 
 #[derive(Default)]
 struct Kept {
     values: Postings,
-    /// The same, with the names that an object depends on in place of values.
+    /// Like `values`, with the names of an object's dependencies instead of values.
     dependencies: Postings,
     errors: BTreeMap<ObjectName, IndexError>,
     claimed: BTreeSet<ObjectName>,
@@ -49,7 +49,7 @@ struct Kept {
 }
 
 impl Board {
-    /// Which objects stand under which values, now.
+    /// Returns a copy of the objects by value.
     pub(super) fn values(&self) -> Postings {
         self.kept.lock().values.clone()
     }
@@ -58,7 +58,7 @@ impl Board {
         self.kept.lock().errors.values().cloned().collect()
     }
 
-    /// The objects that depend on another one.
+    /// Returns the names of the objects that depend on another one.
     fn dependants(&self, other: &ObjectName) -> Vec<ObjectName> {
         let dependencies = self.kept.lock().dependencies.clone();
         dependencies.names(other.as_str()).cloned().collect()
@@ -75,7 +75,7 @@ impl Board {
     }
 }
 
-/// One object, which nobody else places meanwhile.
+/// Exclusive right to place one object; released on drop.
 struct Claim {
     board: Arc<Board>,
     name: ObjectName,
@@ -121,34 +121,34 @@ impl Claim {
     }
 }
 
-/// The two caches, what is asked about their objects, and the index that comes of it.
+/// The two caches, the functions that evaluate their objects, and the resulting index.
 pub(super) struct Maintenance<K, O> {
     pub(super) name: Arc<str>,
     pub(super) objects: Indexer<K>,
     pub(super) others: Indexer<O>,
     pub(super) depends_on: DependsOn<K>,
     pub(super) values: ValuesOf<K, O>,
-    /// Nothing is kept for an index that nobody has.
+    /// Weak, so that handlers stop placing objects once the last clone of the index is dropped.
     pub(super) board: Weak<Board>,
 }
 
 impl<K, O> Maintenance<K, O> {
-    /// Places every object that depends on another one, which has changed, come or gone.
+    /// Places every object that depends on another one, which was added, changed or deleted.
     pub(super) async fn place_dependants(&self, other: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
         };
         let dependants = board.dependants(other);
-        // Whoever drops the index in the middle of this ends it.
+        // Not held during the loop, so that dropping the index ends it.
         drop(board);
         for name in dependants {
             self.place(&name).await;
-            // The dependants of one object may be all there are; others want the thread too.
+            // Yields to other tasks: one object can have all objects as dependants.
             tokio::task::coop::consume_budget().await;
         }
     }
 
-    /// Places an object where both caches now say that it belongs.
+    /// Places an object under the values that follow from both caches.
     pub(super) async fn place(&self, name: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
@@ -173,7 +173,7 @@ impl<K, O> Maintenance<K, O> {
         };
         let names = ask(|| (self.depends_on)(&object));
         claim.depend_on(names.as_deref().unwrap_or_default());
-        // Not before: see above.
+        // The snapshot must follow `depend_on`, see the module's documentation.
         let others = self.others.snapshot();
         let found = names?.into_iter();
         let found = found.filter_map(|name| others.told(&name)?.get().ok());
@@ -183,7 +183,7 @@ impl<K, O> Maintenance<K, O> {
     }
 }
 
-/// Hears of the objects that the index finds.
+/// Handler of the indexed objects.
 pub(super) struct Objects<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Objects<K, O> {
@@ -194,7 +194,7 @@ impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Obj
     }
 }
 
-/// Hears of the objects that they depend on.
+/// Handler of the objects that indexed objects depend on.
 pub(super) struct Others<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<O> for Others<K, O> {

@@ -1,12 +1,14 @@
-//! [`Lapsed`]: the names of own writes that lapsed, for programs that no event would wake.
+//! [`Lapsed`]: a stream of the names of lapsed writes, which may have no event.
 //!
 //! Guarantees:
-//! - each stream receives every lapse from its creation on;
-//! - the overlay has let go of the write before its name is delivered, so a read after it sees the
-//!   state that the lapse left;
-//! - lapses are found by a read or write of any clone of the overlay, after a batch of the informer,
-//!   and by a timer at the time of the oldest write. Without a stream there is no timer and nothing is
-//!   recorded; without a write a stream waits for the next one.
+//!
+//! - Each stream receives every lapse after its creation.
+//! - The overlay drops the write before its name is delivered, so a later read sees the state after the lapse.
+//! - Lapses are detected by a read or write of any clone of the overlay, after a batch of the informer, and by a
+//!   timer at the expiry of the oldest write.
+//!
+//! Without a stream there is no timer, and no lapse is recorded. Without a write, a stream waits for the next
+//! write.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,12 +24,12 @@ use kube_core::Resource;
 use super::MutationCache;
 use crate::{clock, object::ObjectName};
 
-/// The names of writes that lapsed, as [`MutationCache::lapsed`] defines it. Ends with the informer.
+/// Stream of the names that lapsed, as defined by [`MutationCache::lapsed`]; ends with the informer.
 ///
 /// Dropping the stream ends it. A stream that is not polled keeps each name once.
 ///
 /// # Cancel safety
-/// Dropping a future that waits for the next name takes no name.
+/// Dropping a future that waits for the next name loses no name.
 #[derive_where(Debug)]
 #[derive_where(skip_inner)]
 pub struct Lapsed {
@@ -49,11 +51,12 @@ impl Lapsed {
         }
     }
 
-    /// The next name; `None` when the informer has ended. (The stream's own `next`, without the import
-    /// that it takes.)
+    /// Returns the next name, or `None` when the informer has ended.
+    ///
+    /// Like `StreamExt::next`, without the import.
     ///
     /// # Cancel safety
-    /// Dropping the future takes no name.
+    /// Dropping the future loses no name.
     pub async fn next(&mut self) -> Option<ObjectName> {
         std::future::poll_fn(|context| self.names.as_mut().poll_next(context)).await
     }
@@ -67,7 +70,7 @@ impl Stream for Lapsed {
     }
 }
 
-/// What each stream has not delivered yet.
+/// The names that each stream has not delivered yet.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     next: u64,
@@ -96,7 +99,7 @@ impl Listeners {
     }
 }
 
-/// One stream's place among the listeners, for as long as it lives.
+/// Registration of one stream as a listener; removed on drop.
 struct Listener<K> {
     overlay: MutationCache<K>,
     id: u64,
@@ -125,7 +128,7 @@ where
             informer, shared, ..
         } = &self.overlay;
         loop {
-            // All before the look, so that what happens after it wakes this task.
+            // Created before the check, so that a later change wakes this task.
             let changed = shared.changed.notified();
             let applied = informer.applied();
             let stopped = informer.is_stopped();

@@ -1,11 +1,11 @@
-//! What lies over a cache: own writes and own deletions, and the rules by which they end.
+//! The entries of an overlay: local writes and deletions, and the rules by which they end.
 //!
-//! Pure but for tokio's clock. Every method is lent the cache of the moment, and lets go of what the
-//! cache has caught up with before it answers.
+//! This module has no side effects and uses only tokio's clock. Methods that receive a snapshot of the cache first
+//! drop the entries that the cache has caught up with.
 //!
-//! A write or deletion that ends without the cache having shown its effect is a lapse: readers see
-//! another state than before, and handlers may have received no event for it. The layer records the
-//! name; the caller takes it with [`Layer::take_lapsed`].
+//! A write or deletion that ends without the cache having shown its effect lapses: readers see another state than
+//! before, and handlers may have received no event for it. The layer records the name, and the caller removes it
+//! with [`Layer::take_lapsed`].
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -19,32 +19,32 @@ use crate::{
     shared_informer::reached,
 };
 
-/// Whether a write is shown of which the cache has no object.
+/// Visibility of a write whose name has no object in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     Shown,
     Hidden,
 }
 
-/// How one name is to be read.
+/// The source of a name's state.
 #[derive(Debug)]
 pub(super) enum View<K> {
-    /// As the cache has it.
+    /// The cached state.
     Cache,
-    /// As it was written here.
+    /// The local write.
     Written(Object<K>),
-    /// Not at all: it was deleted here.
+    /// No state: the object was deleted through the overlay.
     Gone,
 }
 
-/// What bounds a layer.
+/// The limits of a layer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// So many writes, and as many deletions.
+    /// Maximum number of writes, and of deletions.
     pub(super) capacity: usize,
     pub(super) ttl: Duration,
     pub(super) absent: Absent,
-    /// How many sources the cache has.
+    /// Number of sources of the cache.
     pub(super) sources: u32,
 }
 
@@ -52,37 +52,39 @@ pub(super) struct Layer<K> {
     limits: Limits,
     /// The newest write of each name.
     written: BTreeMap<ObjectName, Written<K>>,
-    /// The uids that were deleted.
+    /// The deleted objects.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
-    /// Counts what came in.
+    /// Number of writes and deletions added so far.
     came: u64,
-    /// How often the server's revision had gone backwards when this was last looked at.
+    /// Number of rollbacks of the server's revision at the last check.
     rollbacks: u64,
-    /// What was let go of and waits to be dropped outside the lock.
+    /// Removed objects, which the caller drops outside the lock.
     pub(super) let_go: Vec<Object<K>>,
-    /// The names whose write or deletion has lapsed since they were taken last.
+    /// Names of writes and deletions that lapsed since the last [`Layer::take_lapsed`].
     lapsed: Vec<ObjectName>,
 }
 
-/// How a write ended.
+/// The way a write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The cache has it or something newer, or has had its object and lost it: handlers receive an
-    /// event for each of these.
+    /// The cache has the write or a newer state, or has had the object and lost it. Handlers receive an event in
+    /// each of these cases.
     Seen,
-    /// In any other way.
+    /// All other cases.
     Lapsed,
 }
 
 struct Written<K> {
     object: Object<K>,
     since: Since,
-    /// Whether the cache has had an object of this uid since: if it has none any more, the object is
-    /// gone, however far the cache's revision is (a `DeltaFifo` runs ahead of it).
+    /// Whether the cache has had an object of this uid since the write.
+    ///
+    /// If the cache no longer has one, the object is deleted, regardless of the cache's revision: with a
+    /// `DeltaFifo`, objects may be newer than it.
     cached: bool,
 }
 
-/// When something came in, and in which order.
+/// Time and order in which an entry was added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
     order: u64,
@@ -115,12 +117,12 @@ impl<K> Layer<K> {
         std::mem::take(&mut self.lapsed)
     }
 
-    /// Whether there is neither a write nor a deletion, so that nothing can lapse.
+    /// Returns whether there is neither a write nor a deletion, so that nothing can lapse.
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_empty() && self.gone.is_empty()
     }
 
-    /// When the first write or deletion has had its time.
+    /// Returns the earliest expiry of a write or deletion.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let written = self.written.values().map(|written| written.since.at);
         let first = written
@@ -131,7 +133,7 @@ impl<K> Layer<K> {
 }
 
 impl<K: Resource> Layer<K> {
-    /// Takes a write, unless something newer is known.
+    /// Adds a write, unless a newer state is known.
     pub(super) fn put(&mut self, object: Object<K>, cache: &Snapshot<K>) {
         self.settle(cache);
         let name = object.object_name().clone();
@@ -160,7 +162,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Takes a deletion, which ends the writes of that uid too.
+    /// Adds a deletion, which also ends the writes of that uid.
     pub(super) fn delete(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         self.settle(cache);
         let written = self.written.get(&name);
@@ -178,14 +180,14 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// How a name is to be read.
+    /// Returns the view of a name.
     pub(super) fn view(&mut self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         self.forget(cache);
         self.settle_name(name, cache);
         self.look(name, cache)
     }
 
-    /// All names that are not to be read as the cache has them.
+    /// Returns the views of all names that differ from the cache.
     pub(super) fn views(&mut self, cache: &Snapshot<K>) -> BTreeMap<ObjectName, View<K>> {
         self.settle(cache);
         let gone = self.gone.keys().map(|(name, _)| name);
@@ -196,7 +198,7 @@ impl<K: Resource> Layer<K> {
             .collect()
     }
 
-    /// How many writes the cache has not caught up with.
+    /// Returns the number of writes that the cache has not caught up with.
     pub(super) fn pending(&mut self, cache: &Snapshot<K>) -> usize {
         self.settle(cache);
         self.written.len()
@@ -219,7 +221,7 @@ impl<K: Resource> Layer<K> {
         View::Cache
     }
 
-    /// Lets go of everything that has ended.
+    /// Drops all ended writes and deletions.
     pub(super) fn settle(&mut self, cache: &Snapshot<K>) {
         self.forget(cache);
         let names: Vec<_> = self.written.keys().cloned().collect();
@@ -228,7 +230,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Lets go of what has had its time, and of everything when the server has gone back.
+    /// Drops expired writes and deletions, or all of them if the server's revision went backwards.
     fn forget(&mut self, cache: &Snapshot<K>) {
         let went_back = cache.rollbacks() != self.rollbacks;
         self.rollbacks = cache.rollbacks();
@@ -245,7 +247,7 @@ impl<K: Resource> Layer<K> {
             .filter(|(_, written)| over(&written.since));
         let ended: Vec<_> = ended.map(|(name, _)| name.clone()).collect();
         for name in &ended {
-            // Revisions of before a rollback have no order with those of after it.
+            // Revisions before and after a rollback are not comparable.
             if !went_back {
                 self.settle_name(name, cache);
             }
@@ -253,7 +255,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Lets go of the write of one name if the cache has caught up with it.
+    /// Drops the write of one name if the cache has caught up with it.
     fn settle_name(&mut self, name: &ObjectName, cache: &Snapshot<K>) {
         let Some(written) = self.written.get_mut(name) else {
             return;
@@ -265,7 +267,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Lets go of a write that the cache has not shown, if there is one.
+    /// Drops a write that the cache has not shown, if there is one, and records its name as lapsed.
     fn lapse(&mut self, name: &ObjectName) {
         if self.written.contains_key(name) {
             self.lapsed.push(name.clone());
@@ -273,7 +275,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Lets go of a deletion, which has lapsed if the cache still has the object.
+    /// Drops a deletion, which lapses if the cache still has the object.
     fn reveal(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         let hidden = cache.get(&name).is_some_and(|cached| cached.uid() == &*uid);
         if hidden {
@@ -297,7 +299,7 @@ impl<K: Resource> Layer<K> {
 }
 
 impl<K: Resource> Written<K> {
-    /// Whether the cache has caught up with the write, and how it ended then.
+    /// Returns how the write ended, or `None` if the cache has not caught up with it.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

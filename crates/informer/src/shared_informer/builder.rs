@@ -1,4 +1,4 @@
-//! Everything that must be settled before an informer exists.
+//! The builder of a shared informer: its sources, options, indices and queue.
 
 mod reporting;
 
@@ -30,13 +30,13 @@ use crate::{
     warm_start::Snapshotter,
 };
 
-/// Settles the parts of an informer; [`Builder::build`] makes it.
+/// Builder of a shared informer; [`Builder::build`] creates it.
 #[must_use]
 pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     pub(crate) reflectors: Settings<K>,
-    /// Of each source, where they are not those of all.
+    /// Request options per source; a source without an entry uses those of `reflectors`.
     pub(crate) requests: Vec<RequestOptions>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,
@@ -71,9 +71,10 @@ where
         }
     }
 
-    /// Adds a source, for example another namespace. The informer is over all of them together: it has
-    /// synced when each has, and a list of one deletes only what that one brought. Their objects must
-    /// be different ones.
+    /// Adds a source, for example another namespace.
+    ///
+    /// The informer has synced when every source has. A list of one source deletes only objects of that source.
+    /// The objects of the sources must be disjoint.
     pub fn source(mut self, source: impl ListerWatcher) -> Self {
         self.sources.push(Arc::new(source));
         self
@@ -85,7 +86,7 @@ where
 
     keeping_methods!(keeping);
 
-    /// The indices to begin with. More can be added at any time.
+    /// Sets the initial indices. More can be added at any time.
     ///
     /// # Errors
     /// Two of them have the same name.
@@ -94,13 +95,13 @@ where
         Ok(self)
     }
 
-    /// The queue between reflectors and store; by default [`InOrder`].
+    /// Sets the queue between reflectors and store; by default [`InOrder`].
     pub fn queue(mut self, queue: impl Queue<K> + 'static) -> Self {
         self.queue = Some(Box::new(queue));
         self
     }
 
-    /// What saves the store, and loads a saved one.
+    /// Returns the snapshotter, which saves the store and loads a saved one.
     fn snapshotter(&self) -> Option<Arc<Snapshotter<K>>> {
         let storing = self.keeping.storing.clone()?;
         let snapshotter =
@@ -108,9 +109,10 @@ where
         Some(Arc::new(snapshotter))
     }
 
-    /// Makes the informer: its handle, and the controller that runs it. Must be called inside a Tokio
-    /// runtime: the informer's loop exists from now on, idle, so that handlers and indices can be
-    /// added at any time.
+    /// Creates the informer: its handle, and the controller that runs it.
+    ///
+    /// Must be called inside a Tokio runtime: this spawns the informer's loop, which is idle until the controller
+    /// runs. Handlers and indices can be added from this point on.
     pub fn build(self) -> (SharedInformer<K>, Controller<K>)
     where
         K: DeserializeOwned,
@@ -210,7 +212,7 @@ fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
     Box::new(InOrder::new().batch_size(batch))
 }
 
-/// Makes an empty store that of an informer, with the objects that are known before the first list.
+/// Prepares an empty store for an informer and adds the objects that are known before the first list.
 fn prepare<K>(writer: &mut IndexerWriter<K>, decoder: &Decoder<K>, known: Vec<Object<K>>)
 where
     K: Send + Sync + 'static,
@@ -222,7 +224,7 @@ where
     writer.put_known(decoder.kept(known));
 }
 
-/// A status that has a place for each source.
+/// Returns a status with an entry for each source.
 fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     let status = StatusWriter::new(sources.len());
     status.update(|status| {
@@ -233,7 +235,7 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     status
 }
 
-/// Copies what is in the store from the beginning.
+/// Creates the mutation detector and copies the known objects into it.
 fn copied<K>(
     detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,

@@ -1,5 +1,7 @@
-//! What can be set about one informer beside its requests: how its loop works, and what it keeps of each
-//! object. Each option is defined here and nowhere else; every builder has its setter.
+//! Options of one informer: how its loop works, and what it keeps of each object.
+//!
+//! Each option is defined once, here. The macros generate its setter for every builder. Options of requests are
+//! defined in `reflector`.
 
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use crate::{
 };
 
 options! {
-    /// How an informer's loop works.
+    /// Options of an informer's loop.
     LoopOptions {
         resync: Duration = Duration::ZERO, "resync period";
         consistency_check: Duration = Duration::ZERO, "consistency check";
@@ -35,66 +37,76 @@ impl LoopOptions {
     }
 }
 
-/// The setters of [`LoopOptions`], for a builder that has them at this path.
+/// The setters of [`LoopOptions`], for a builder with a field at this path.
 macro_rules! loop_methods {
     ($($path:ident).+) => {
-        /// After this period handlers that set no other receive every object again, and the informer looks which
-        /// handlers are due; zero, the default, means never, also for a handler that sets a period of its own.
+        /// Sets the interval at which handlers receive every object again; zero, the default, means never.
+        ///
+        /// The interval applies to handlers without a period of their own. The informer also uses it to check
+        /// which handlers are due, so zero disables the resyncs of all handlers.
         #[doc(alias = "defaultResync")]
         pub fn resync(mut self, period: ::std::time::Duration) -> Self {
             self.$($path).+.resync = Some(period);
             self
         }
 
-        /// At most this many changes are applied to the cache in one batch, before the informer looks for
-        /// anything else to do; by default [`BATCH`](crate::queue::BATCH), at least 1. A whole list is one
-        /// change. A queue given with [`queue`](crate::shared_informer::Builder::queue) has a batch size of its
-        /// own beside that.
+        /// Sets the maximum number of changes applied to the cache in one batch.
+        ///
+        /// Between batches the informer processes other work. The default is [`BATCH`](crate::queue::BATCH), the
+        /// minimum 1. A whole list is one change. A queue set with
+        /// [`queue`](crate::shared_informer::Builder::queue) also has a batch size of its own.
         #[doc(alias = "PopBatch")]
         pub fn batch_size(mut self, changes: usize) -> Self {
             self.$($path).+.batch_size = Some(changes);
             self
         }
 
-        /// At most this many changes wait in the queue, and as many on their way to it, for all sources
-        /// together; by default two batches, at least 1. Then each source holds one more, and reads no further
-        /// from its list or watch. A whole list is one change, on a [`DeltaFifo`](crate::queue::DeltaFifo) one
-        /// for each of its objects, however many that makes.
+        /// Sets the maximum number of changes in the queue, and of changes on their way to it.
         ///
-        /// Changes wait for long only behind a full
+        /// The two limits are equal and hold for all sources together. The default is two batches, the minimum 1.
+        /// At the limit each source holds one more change and stops reading from its list or watch. A whole list
+        /// is one change; a [`DeltaFifo`](crate::queue::DeltaFifo) counts one for each object of the list, without
+        /// a limit.
+        ///
+        /// Changes wait for a long time only behind a full
         /// [`ListenerBuffer::Block`](crate::shared_informer::ListenerBuffer).
         pub fn queue_capacity(mut self, changes: usize) -> Self {
             self.$($path).+.queue_capacity = Some(changes);
             self
         }
 
-        /// Compares the cache with the server regularly, after half this period to a whole one (a second at
-        /// least); zero, the default, means never.
+        /// Compares the cache with the server at regular intervals. Zero, the default, disables the check.
         ///
-        /// A watch tells what changes, so what it fails to tell stays wrong: an event that a proxy or a server
-        /// has lost, a server that was restored from a backup. A check asks for the metadata of what the server
-        /// had at the very revision that the cache is of, and compares names, uids and revisions; so what
-        /// changes meanwhile is no difference. If there is one, it is reported (to the log, to the error
-        /// handler as [`Error::Inconsistent`](crate::reflector::Error::Inconsistent), and in
-        /// [`Status::consistency`](crate::status::Status::consistency)), and everything is listed anew.
-        /// Handlers hear of all of it, also of what looks as it was: after the restore of a backup another
-        /// state can have the same uid and revision. A difference that is the same after that list is counted,
-        /// not told again, and listed for after 1, 2, 4, … 64 checks and then once in 64: the list may have
-        /// lost the same as the watch, or the object may be one that can't be kept.
+        /// The interval is a random time between half this period and the whole period, at least one second.
         ///
-        /// This is the only way to find a server that was restored from a backup and had come as far as the
-        /// cache before it was asked for anything, and it takes at least one object that is missing, surplus,
-        /// or of another uid or revision. If all of them are the same, nothing can tell.
+        /// The check finds changes that a watch did not deliver: an event that a proxy or server lost, or a server
+        /// restored from a backup. It requests the metadata of the server's objects at the exact revision of the
+        /// cache, and compares names, uids and revisions. Later changes are therefore not differences.
+        ///
+        /// A difference is reported to the log, to the error handler as
+        /// [`Error::Inconsistent`](crate::reflector::Error::Inconsistent), and in
+        /// [`Status::consistency`](crate::status::Status::consistency). The informer then lists all objects again.
+        /// Handlers receive every object of that list, even if it looks unchanged: after a restore, another state
+        /// can have the same uid and revision.
+        ///
+        /// A difference that persists after the list is counted but not reported again. It causes another list
+        /// after 1, 2, 4, … 64 checks, and then after every 64 checks. The list may have lost the same object as
+        /// the watch, or the cache may be unable to keep the object.
+        ///
+        /// No other mechanism detects a restored server whose revision has passed that of the cache before the
+        /// next request. The check needs at least one object that is missing, surplus, or has another uid or
+        /// revision. If all of these are equal, the restore can't be detected.
         ///
         /// # Cost
-        /// A list of metadata per period and source, in pages of 500. A server with snapshots in its watch
-        /// cache (Kubernetes 1.34) answers it from there, an older one from etcd, so think of hours rather than
-        /// minutes. Here it costs a pointer for each object while the check lasts, and nothing else: a check
-        /// delays no event. It takes place only while the cache is synced and its source watches, and one that
-        /// fails is not repeated before its next turn. A revision that the server has compacted can't be
-        /// checked; bookmarks, which come each minute, keep the cache's revision young.
+        /// Each check is a metadata list per source, in pages of 500. A server with snapshots in its watch cache
+        /// (Kubernetes 1.34) responds from the cache, an older one from etcd, so use a period of hours rather than
+        /// minutes. In the informer a check takes one pointer of memory per object and delays no event.
         ///
-        /// A source of one's own is compared too: see
+        /// Checks run only while the cache is synced and the source watches. A failed check is not retried before
+        /// the next interval. A revision that the server has compacted can't be checked; bookmarks, about one a
+        /// minute, keep the cache's revision recent.
+        ///
+        /// Custom sources are compared too: see
         /// [`ListerWatcher::list_metadata`](crate::transport::ListerWatcher::list_metadata).
         #[doc(alias = "DetectCacheInconsistency")]
         #[doc(alias = "CheckDataConsistency")]
@@ -106,18 +118,18 @@ macro_rules! loop_methods {
 }
 pub(crate) use loop_methods;
 
-/// What an informer keeps of each object, in which form, and where it saves them.
+/// Options of what an informer keeps of each object, in which form, and where it saves the objects.
 #[derive_where(Clone, Default)]
 pub(crate) struct Keeping<K> {
     pub(crate) pruning: Pruning,
     pub(crate) form: FormOptions<K>,
     pub(crate) storing: Option<Storing<K>>,
-    /// Not every type has one.
+    /// Constructor of the detector, which needs trait bounds that not every type satisfies.
     pub(crate) mutation_detector: Option<fn() -> MutationDetector<K>>,
 }
 
 impl<K> Keeping<K> {
-    /// These, and for those that are not set the more `general` ones.
+    /// Returns these options, with `general` as the default of each option that is not set.
     pub(crate) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         Self {
@@ -132,7 +144,7 @@ impl<K> Keeping<K> {
         }
     }
 
-    /// What the first option that differs is called.
+    /// Returns the name of the first option that differs.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         let place = |of: &Self| of.storing.as_ref().map(Storing::to_string);
         let differ = [
@@ -150,19 +162,21 @@ impl<K> Keeping<K> {
     }
 }
 
-/// The setters of [`Keeping`], for a builder of objects of type `K` that has it at this path.
+/// The setters of [`Keeping`], for a builder of objects of type `K` with a field at this path.
 macro_rules! keeping_methods {
     ($($path:ident).+) => {
-        /// Cuts these fields out of every object before it is decoded, so that they cost next to nothing; a
-        /// [`transform`](Self::transform) that drops them costs what making them did. The last call counts.
+        /// Removes these fields from every object before it is decoded. The last call wins.
         ///
-        /// Of objects of a [`Pruned`](crate::pruning::Pruned) type any field can be cut, but for those that say which
-        /// object it is, and labels; [`pruning`](crate::pruning) says what that asks of the type.
+        /// Removed fields cost almost nothing. A [`transform`](Self::transform) drops fields only after they are
+        /// decoded.
+        ///
+        /// For a [`Pruned`](crate::pruning::Pruned) type any field can be removed, except labels and the fields
+        /// that identify the object; [`pruning`](crate::pruning) lists the requirements on the type.
         ///
         /// # Errors
-        /// One of those; and of any other type another field than `metadata.managedFields` or
-        /// `metadata.annotations`, or one of the annotations: an object that lacks anything else would destroy
-        /// it when it is written back.
+        /// The field is an identifying field or labels. For any other type: the field is not
+        /// `metadata.managedFields`, `metadata.annotations` or one annotation. A write of an object without any
+        /// other field would delete that field on the server.
         pub fn prune(
             mut self,
             fields: impl IntoIterator<Item = crate::pruning::FieldPath>,
@@ -174,26 +188,27 @@ macro_rules! keeping_methods {
             Ok(self)
         }
 
-        /// Keeps the cache small: each object as the JSON that the server sent, compressed with a dictionary
-        /// that is made once there are 256 of them, within a list 1,024; of pods it takes about a tenth of what
-        /// they take decoded. Name, namespace, uid, revision and labels are kept beside it, so listing,
-        /// selectors and indices by metadata need nothing else.
+        /// Keeps each object as compressed JSON, to reduce the memory of the cache.
         ///
-        /// An object is decoded each time that [`Object::get`](crate::Object::get) is called, unless it is in use
-        /// or one of the last sixteen; of a pod that takes some 30 µs. Handlers that only want to
-        /// know which object it is, such as those that [`enqueue`](crate::enqueue) its name, and `old` of an
-        /// update that is not read, cost none of it; an index by a function of the whole object, and a
-        /// transform, decode each state that comes, and with a transform what it makes is written as JSON
-        /// again. Everything else is as without.
+        /// The JSON is compressed with a dictionary, which is trained from 256 objects, or from 1,024 within a
+        /// list. Packed pods take about a tenth of the memory of decoded pods. Name, namespace, uid, revision and
+        /// labels are kept uncompressed, so lists, selectors and indices by metadata decode nothing.
         ///
-        /// An object that does not decode is noticed when it is first read, not when it arrives: `get` fails,
-        /// and the failure is reported once (to the log and to the error handler). From then on the object is
-        /// broken as in any cache: counted in [`Status::broken`](crate::status::Status::broken), and left out
-        /// of the snapshots that are taken afterwards. Handlers receive such a state like any other. The
+        /// [`Object::get`](crate::Object::get) decodes the object on each call, unless the object is in use or one
+        /// of the last sixteen. For a pod this takes some 30 µs. Handlers that only use the object's name, such as
+        /// those that [`enqueue`](crate::enqueue) it, decode nothing, and neither does an `old` state that is not
+        /// read. An index by a function of the whole object and a transform decode each new state. With a
+        /// transform, its result is also encoded as JSON again. All other behavior is unchanged.
+        ///
+        /// An object that fails to decode is detected on the first read, not on arrival. `get` returns the error,
+        /// which is reported once, to the log and to the error handler. From then on the object is broken as in
+        /// any cache: it is counted in [`Status::broken`](crate::status::Status::broken) and left out of later
+        /// snapshots. Handlers receive such a state like any other. The
         /// [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences.
         ///
-        /// Making a dictionary takes some 20 ms of pods, once, and again when what is written no longer fits
-        /// it (the last thousand states took half as much again as the first).
+        /// Training a dictionary takes some 20 ms for pods. It is repeated when new states no longer fit the
+        /// dictionary: when the compression ratio of the last thousand states is 1.5 times that of the first
+        /// thousand.
         #[cfg(feature = "packed")]
         pub fn packed(mut self) -> Self
         where
@@ -203,10 +218,11 @@ macro_rules! keeping_methods {
             self
         }
 
-        /// The same with dictionaries that are made once there are this many objects, at least 8: fewer than
-        /// [`packed`](Self::packed) waits for, where there are not that many, or more, where those of many
-        /// kinds of content come one kind after the other. Of all of them 64 make it, as far apart as they can
-        /// be. Until there are this many, and in a list four times as many, all are kept as they came.
+        /// Like [`packed`](Self::packed), with dictionaries trained from this number of objects, at least 8.
+        ///
+        /// Use a smaller number for a small collection. Use a larger one if objects of several kinds of content
+        /// arrive one kind after the other. The dictionary is trained from at most 64 of the objects, evenly
+        /// spread. Until this number, or four times as many within a list, objects are kept unpacked.
         #[cfg(feature = "packed")]
         pub fn packed_from(mut self, objects: usize) -> Self
         where
@@ -216,31 +232,32 @@ macro_rules! keeping_methods {
             self
         }
 
-        /// Leaves objects as the bytes that the server sent until they are read: an object is decoded the first
-        /// time that [`Object::get`](crate::Object::get) is called, once for all readers, and kept decoded from
-        /// then on. So an object that is not read costs no more than its bytes, and one that is read costs as
-        /// much as without; [`packed`](Self::packed) takes less memory, and more time for those who read the
-        /// same object again and again.
+        /// Decodes each object on the first [`Object::get`](crate::Object::get), once for all readers.
         ///
-        /// What needs no body is as with [`packed`](Self::packed), and so is an object that does not decode: it
-        /// is reported once, when it is first read, and broken until its next state. A
-        /// [`transform`](Self::transform), or an index by a function of the whole object, reads each state that
-        /// comes, so with one every object is decoded at once. Of a packed cache objects are not decoded before
-        /// they are read anyway, and this changes nothing there.
+        /// Until then the cache keeps the bytes that the server sent; afterwards it keeps the decoded object. An
+        /// object that is not read takes only the memory of its bytes. An object that is read takes the memory of
+        /// a decoded object. [`packed`](Self::packed) takes less memory, but more time if the same objects are
+        /// read repeatedly.
+        ///
+        /// Accesses to metadata decode nothing, as with [`packed`](Self::packed). An object that fails to decode
+        /// is reported once, on the first read, and is broken until its next state. A
+        /// [`transform`](Self::transform) or an index by a function of the whole object decodes every object on
+        /// arrival. This option has no effect on a packed cache.
         pub fn lazy(mut self) -> Self {
             let form = &mut self.$($path).+.form;
             *form = form.or(crate::object::FormOptions::Lazy);
             self
         }
 
-        /// Begins with what was saved, if it fits, and saves at the end: see
-        /// [`warm_start`](crate::warm_start) for what it promises.
-        /// [`Status::warm_start`](crate::status::Status::warm_start) says how the start came out. One
+        /// Loads the saved cache at the start, if it fits, and saves the cache at the end.
+        ///
+        /// See [`warm_start`](crate::warm_start) for the guarantees.
+        /// [`Status::warm_start`](crate::status::Status::warm_start) reports the result of the load. One
         /// [`SavedStore::in_directory`](crate::warm_start::SavedStore::in_directory) serves all informers of a
         /// factory.
         ///
-        /// The objects are written and read by the type's `Serialize` and `Deserialize`, which must be each
-        /// other's inverse.
+        /// Objects are written with the type's `Serialize` and read with its `Deserialize`. The two must be
+        /// inverse to each other.
         #[doc(alias = "initialState")]
         pub fn warm_start(mut self, store: crate::warm_start::SavedStore) -> Self
         where
@@ -250,15 +267,16 @@ macro_rules! keeping_methods {
             self
         }
 
-        /// Looks for objects that are changed in the cache, for types with interior mutability: every state is
-        /// copied before anyone sees it, and compared each second of tokio's clock and at the end. One that
-        /// differs is reported once: to the log, to the error handler as
+        /// Detects changes to cached objects, for types with interior mutability.
+        ///
+        /// Every state is copied before readers can access it, and compared each second of tokio's clock and at
+        /// the end. A state that differs is reported once: to the log, to the error handler as
         /// [`Error::Mutated`](crate::reflector::Error::Mutated), and in
         /// [`Status::mutated`](crate::status::Status::mutated).
         ///
-        /// Off by default, and meant for tests: it doubles the memory of the cache, and `Clone` and `PartialEq`
-        /// of the type run in the informer's loop. What a clone shares with its original (an `Arc` in a field)
-        /// can't be seen to change.
+        /// Off by default and intended for tests: it doubles the memory of the cache, and runs the type's `Clone`
+        /// and `PartialEq` in the informer's loop. Changes to data that a clone shares with its original, such as
+        /// an `Arc` in a field, are not detected.
         #[doc(alias = "CacheMutationDetector")]
         #[doc(alias = "MutationDetector")]
         pub fn detect_mutations(mut self) -> Self
@@ -275,11 +293,13 @@ pub(crate) use keeping_methods;
 /// The setter that only builders of [`Pruned`](crate::pruning::Pruned) types have.
 macro_rules! keep_method {
     ($($path:ident).+) => {
-        /// Cuts everything out of every object before it is decoded but these fields, what says which object it
-        /// is, and labels; [`pruning`](crate::pruning) says how that goes with [`prune`](Self::prune), and what
-        /// it asks of the type. The last call counts.
+        /// Removes all fields but these from every object before it is decoded. The last call wins.
         ///
-        /// Only a [`Pruned`](crate::pruning::Pruned) type has this, since such an object must not be written back:
+        /// Labels and the fields that identify the object are always kept. [`pruning`](crate::pruning) describes
+        /// the combination with [`prune`](Self::prune) and the requirements on the type.
+        ///
+        /// Only [`Pruned`](crate::pruning::Pruned) types have this method, because such an object must not be
+        /// written back:
         ///
         /// ```compile_fail,E0599
         /// use k8s_openapi::api::core::v1::Pod;

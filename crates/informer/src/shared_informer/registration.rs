@@ -1,4 +1,4 @@
-//! Registering a handler, and what one holds of it afterwards.
+//! Registration of handlers, and the handle to a registered handler.
 
 use std::{
     fmt,
@@ -34,7 +34,7 @@ use crate::{
     status::WaitForSync,
 };
 
-/// A handler about to be registered.
+/// Builder of a handler; [`register`](HandlerBuilder::register) registers it with the informer.
 #[doc(alias = "HandlerOptions")]
 #[must_use = "a handler hears nothing until it is registered"]
 #[derive_where(Debug)]
@@ -46,7 +46,7 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    /// What the handler hears of; all by the plain informer, whose one handler hears of everything.
+    /// Which events the handler receives: changes only by default, all events for the handler of a plain informer.
     pub(crate) delivery: Delivery,
 }
 
@@ -67,39 +67,42 @@ where
         }
     }
 
-    /// A name for logs; by default the handler's type, or where its closures stand.
+    /// Sets the name for logs; by default the handler's type, or the source location of its closures.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Lets this handler hear of every object again, as an update with
-    /// [`Cause::Resync`](crate::indexer::Cause::Resync), once per period. The objects come from the
-    /// cache; no request is sent.
+    /// Sets the interval at which this handler receives every object again.
     ///
-    /// Zero means never. Less than 1 s is raised to 1 s. The informer's own resync period must not be
-    /// zero, or nobody gets a resync; once the informer has started, the period is raised to the
-    /// informer's check period. Without this call the informer's default holds.
+    /// The handler receives each object as an update with [`Cause::Resync`](crate::indexer::Cause::Resync). The
+    /// objects come from the cache; no request is sent.
+    ///
+    /// Zero disables resyncs. Less than 1 s is raised to 1 s. If the informer's own resync period is zero, no
+    /// handler is resynced. Once the informer has started, the period is raised to the informer's check period.
+    /// Without this call, the informer's default applies.
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self
     }
 
-    /// What happens while this handler is slower than the changes.
+    /// Sets how events are buffered while this handler is slower than the changes.
     pub fn buffer(mut self, buffer: ListenerBuffer) -> Self {
         self.buffer = buffer;
         self
     }
 
-    /// Runs this handler on a thread of its own, where it may block.
+    /// Runs this handler on a dedicated thread, where it may block.
     pub fn dedicated_thread(mut self) -> Self {
         self.thread = true;
         self
     }
 
-    /// Lets the handler hear only of objects that a filter lets through: one that begins to pass is
-    /// told as added, one that ceases to pass as deleted.
+    /// Delivers only the objects that pass a filter.
+    ///
+    /// An object that begins to pass is delivered as added. An object that no longer passes is delivered as
+    /// deleted.
     #[doc(alias = "FilteringResourceEventHandler")]
     pub fn filter<F>(self, filter: F) -> HandlerBuilder<K, Filtering<K, F, H>>
     where
@@ -116,10 +119,10 @@ where
         }
     }
 
-    /// Registers the handler. It hears what is in the cache first, then everything after it.
+    /// Registers the handler, which receives the current objects first, then all later changes.
     ///
-    /// Must be called inside a Tokio runtime if the handler wants a thread. The same handler may be
-    /// registered twice, which makes two registrations.
+    /// Must be called inside a Tokio runtime if the handler has a dedicated thread. A handler registered twice has
+    /// two independent registrations.
     ///
     /// # Errors
     /// The informer has stopped.
@@ -162,7 +165,7 @@ impl<K> HandlerBuilder<K, Callbacks<K>>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Called with each new object, and whether it was there at the beginning.
+    /// Sets the callback for new objects; its second argument is `true` for objects of the initial list.
     #[doc(alias = "AddFunc")]
     #[doc(alias = "OnAdd")]
     pub fn on_add<R: Outcome<M>, M>(
@@ -173,7 +176,7 @@ where
         self
     }
 
-    /// Called with what was told last and what is now.
+    /// Sets the callback for updates, which receives the state delivered last and the new state.
     #[doc(alias = "UpdateFunc")]
     #[doc(alias = "OnUpdate")]
     pub fn on_update<R: Outcome<M>, M>(
@@ -184,7 +187,7 @@ where
         self
     }
 
-    /// Called with what is gone.
+    /// Sets the callback for deletions.
     #[doc(alias = "DeleteFunc")]
     #[doc(alias = "OnDelete")]
     pub fn on_delete<R: Outcome<M>, M>(
@@ -196,8 +199,10 @@ where
     }
 }
 
-/// Runs a listener. A panic in a callback is confined to that callback; any other ends this handler alone,
-/// and its registration does not sync any more.
+/// Runs a listener and reports a panic outside of its callbacks.
+///
+/// Such a panic ends this handler only, and its registration never syncs. Panics in callbacks are caught earlier,
+/// per callback.
 async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
     if let Err(panic) = AssertUnwindSafe(listening).catch_unwind().await {
         let reason = panic_message(&*panic);
@@ -205,8 +210,10 @@ async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
     }
 }
 
-/// Runs a listener on a thread of its own, and ends when it does. Dropped before, it cuts the
-/// listener off at its next await.
+/// Runs a listener on a dedicated thread and resolves when the listener ends.
+///
+/// # Cancel safety
+/// Dropping the future cancels the listener at its next await point.
 async fn on_thread(
     listening: impl Future<Output = ()> + Send + 'static,
     name: Arc<str>,
@@ -220,7 +227,7 @@ async fn on_thread(
             tokio::select! {
                 biased;
                 () = listening => {}
-                // Nobody sends: the other end is dropped with the listener's task.
+                // No value is sent: the sender is dropped with the listener's task.
                 _ = unwanted => {}
             }
         });
@@ -228,17 +235,18 @@ async fn on_thread(
     });
     match spawned {
         Ok(thread) => {
-            // Nobody sends: the other end is dropped when the listener has ended.
+            // No value is sent: the sender is dropped when the listener has ended.
             let _ = end.await;
-            // What is left of the thread now is its return.
+            // Does not block: the thread is about to return.
             let _ = thread.join();
         }
         Err(error) => tracing::error!(handler = %name, %error, "no thread for the handler"),
     }
 }
 
-/// What one holds of a registered handler. Dropping it detaches: the handler goes on until the
-/// informer ends.
+/// Handle to a registered handler.
+///
+/// Dropping it detaches the handler, which then runs until the informer ends.
 #[doc(alias = "ResourceEventHandlerRegistration")]
 pub struct Registration<K> {
     informer: SharedInformer<K>,
@@ -260,16 +268,20 @@ impl<K> fmt::Debug for Registration<K> {
 }
 
 impl<K> Registration<K> {
-    /// Whether this handler has handled everything that was in the cache when it was registered. Once
-    /// true, it stays true, unless the informer [fails](crate::status::Status::failure). Takes no lock.
+    /// Returns whether this handler has handled the objects that were in the cache at registration.
+    ///
+    /// Once true, the result stays true, unless the informer [fails](crate::status::Status::failure). Takes no
+    /// lock.
     #[doc(alias = "HasSynced")]
     #[doc(alias = "HasSyncedChecker")]
     pub fn has_synced(&self) -> bool {
         self.handled.load(Ordering::Acquire) && self.informer.has_synced()
     }
 
-    /// Waits until [`Registration::has_synced`]; in vain, with a
-    /// [`SyncError`](crate::status::SyncError), if the handler is removed or the informer stops before.
+    /// Waits until [`Registration::has_synced`] is true.
+    ///
+    /// Resolves with a [`SyncError`](crate::status::SyncError) if the handler is removed or the informer stops
+    /// first.
     pub fn wait_for_sync(&self) -> WaitForSync {
         WaitForSync::handler(
             Arc::clone(&self.name),
@@ -279,42 +291,45 @@ impl<K> Registration<K> {
         )
     }
 
-    /// How many notifications wait for this handler, with the one it is hearing; a list, a resync or
-    /// a late join counts as one.
+    /// Returns the number of notifications in this handler's buffer, including the one in progress.
+    ///
+    /// A list, a resync and the initial delivery to a late handler count as one each.
     pub fn depth(&self) -> usize {
         self.buffer.depth()
     }
 
-    /// For how long the oldest of them has been waiting, since the cache changed, by tokio's clock;
-    /// zero if there is none.
+    /// Returns how long the oldest notification has waited since the cache changed, by tokio's clock.
+    ///
+    /// Zero if the buffer is empty.
     pub fn lag(&self) -> Duration {
         self.status().lag
     }
 
-    /// How many events came to nothing, or to one with another, while they waited; only
-    /// [`ListenerBuffer::Coalesce`] does that.
+    /// Returns the number of events that were merged or cancelled out while they waited.
+    ///
+    /// Only [`ListenerBuffer::Coalesce`] merges events.
     pub fn coalesced(&self) -> u64 {
         self.status().coalesced
     }
 
-    /// How this handler is getting on, all of it at one moment; also after the informer has ended.
+    /// Returns the status of this handler at one point in time, also after the informer has ended.
     pub fn status(&self) -> HandlerStatus {
         self.buffer.status()
     }
 
-    /// Removes the handler and waits until it has ended: the callback in progress ends, the rest is
-    /// discarded. Afterwards it hears nothing, and the handler has been dropped. An informer that has
-    /// stopped has removed it already; one that is stopping lets it end in the same way. A handler can
-    /// be removed once only, for this consumes the registration.
+    /// Removes the handler and waits until it has ended.
     ///
-    /// A handler that removes itself, from inside its callback, is not waited for: it would be waiting
-    /// for its own end. The callback ends as usual then, and no other follows. What can't be seen from
-    /// here still waits for ever: a callback that waits for a task that waits for this, or two
-    /// handlers that wait for each other's removal.
+    /// The callback in progress completes, and the remaining events are discarded. Afterwards the handler receives
+    /// no event and has been dropped. An informer that has stopped has already removed the handler. An informer
+    /// that is stopping removes it in the same way.
+    ///
+    /// A handler that removes itself inside its own callback is not waited for, because this would deadlock. The
+    /// callback completes, and no other callback follows. Indirect cycles are not detected: a callback that waits
+    /// for a task that waits for this removal, or two handlers that wait for each other's removal, deadlock.
     ///
     /// # Cancel safety
-    /// The removal is under way from the first poll on; dropping the future only stops waiting. Before,
-    /// it detaches, as dropping the registration does.
+    /// The first poll starts the removal; dropping the future after that only stops waiting. Dropping it before
+    /// the first poll detaches the handler, like dropping the registration.
     #[doc(alias = "RemoveEventHandler")]
     #[doc(alias = "ShutDownEventHandler")]
     pub async fn remove(self) {
@@ -324,16 +339,15 @@ impl<K> Registration<K> {
         }
     }
 
-    /// Begins to remove the handler, and waits for nothing: it hears of no event that it is not hearing
-    /// already.
+    /// Starts the removal of the handler without waiting. No further event is delivered.
     pub(crate) fn close(&self) {
-        // At once, for the informer obeys only when it comes to it.
+        // Closes the buffer directly, because the informer processes the command later.
         self.buffer.close(Closing::Discard);
-        // A refusal means that the informer has stopped, and the handler with it.
+        // An error means that the informer has stopped, and the handler with it.
         let _ = self.informer.command(Command::RemoveListener(self.id));
     }
 
-    /// Waits until this handler has handled everything that is in the cache now, or has ended.
+    /// Waits until this handler has handled all changes in the cache at the time of the call, or has ended.
     pub(crate) async fn idle(&self) {
         self.informer.handed_on().await;
         self.buffer.until_idle().await;

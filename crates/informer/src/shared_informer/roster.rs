@@ -1,4 +1,4 @@
-//! Who listens to an informer: handlers and subscriptions, for as long as they are there.
+//! The handlers and subscriptions of an informer, until each is dropped.
 
 use std::sync::{Arc, Weak};
 
@@ -6,12 +6,12 @@ use parking_lot::Mutex;
 
 use crate::processor::{Buffer, HandlerStatus};
 
-/// The buffers of everybody who listens, in the order in which they came. It keeps none of them alive.
+/// Weak references to the buffers of all handlers and subscriptions, in the order of registration.
 pub(super) struct Roster<K>(Mutex<Vec<Listening<K>>>);
 
 struct Listening<K> {
     buffer: Weak<Buffer<K>>,
-    /// Whether the informer runs it, or somebody polls its buffer.
+    /// True for a handler, which the informer runs in a task. False for a subscription, which the user polls.
     has_task: bool,
 }
 
@@ -29,15 +29,16 @@ impl<K> Roster<K> {
         });
     }
 
-    /// How those are getting on that have not ended.
+    /// Returns the status of each handler and subscription that has not ended.
     pub(super) fn status(&self) -> Vec<HandlerStatus> {
         let mut buffers = self.buffers(|_| true);
         buffers.retain(|buffer| !buffer.has_ended());
         buffers.iter().map(|buffer| buffer.status()).collect()
     }
 
-    /// Waits until every handler has handled what it has been handed so far; subscriptions, which
-    /// nobody may be polling, are not waited for, nor is the handler that waits.
+    /// Waits until every handler has handled all events in its buffer.
+    ///
+    /// Does not wait for subscriptions, which may not be polled, or for the handler whose callback calls this.
     pub(super) async fn until_idle(&self) {
         for buffer in self.buffers(|listening| listening.has_task) {
             if !buffer.is_told_here() {

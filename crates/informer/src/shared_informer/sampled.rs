@@ -1,4 +1,4 @@
-//! How an informer stands, for whoever collects its figures.
+//! Samples of an informer for metrics: its status, queue, store and handlers.
 
 use std::sync::{
     Arc,
@@ -17,15 +17,14 @@ use crate::{
     status::StatusReader,
 };
 
-/// What is looked at. It is held by the informer's tasks, so that it goes with them, and the cache with
-/// it.
+/// Sources of the samples. The informer's tasks own it, so it and the cache are dropped with them.
 pub(super) struct Figures<K> {
     pub(super) indexer: Indexer<K>,
     pub(super) status: StatusReader,
     pub(super) roster: Arc<Roster<K>>,
-    /// Changes in the queue.
+    /// Number of changes in the queue.
     pub(super) queued: Arc<AtomicUsize>,
-    /// The channel to the queue, which is not kept open by being looked at.
+    /// Channel to the queue; a weak sender, so that it does not keep the channel open.
     pub(super) channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -42,12 +41,12 @@ impl<K: Send + Sync + 'static> Sampled for Figures<K> {
 }
 
 impl<K> SharedInformer<K> {
-    /// What the cache takes: objects at rest, what packs them, indices, and what waits before and behind
-    /// it. [`Memory`] says what is exact of it.
+    /// Returns the memory of the cache: objects, dictionaries, indices, and events in queue and buffers.
     ///
-    /// Goes through the objects and each index once, so it takes some milliseconds per 100,000 of them, and
-    /// holds up neither the informer nor readers meanwhile. Can be asked for at any time, also after the
-    /// informer has ended.
+    /// [`Memory`] documents which of its values are exact.
+    ///
+    /// This visits every object and index once, which takes some milliseconds per 100,000 objects. It blocks
+    /// neither the informer nor readers. It can be called at any time, also after the informer has ended.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -62,7 +61,7 @@ impl<K> SharedInformer<K> {
     }
 }
 
-/// Changes between the reflectors and the queue.
+/// Returns the number of changes between the reflectors and the queue.
 fn arriving<K>(channel: &mpsc::WeakSender<Delta<K>>) -> usize {
     let channel = channel.upgrade();
     channel.map_or(0, |channel| channel.max_capacity() - channel.capacity())

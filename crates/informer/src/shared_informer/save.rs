@@ -12,16 +12,17 @@ impl<K> SharedInformer<K>
 where
     K: kube_core::Resource + Send + Sync + 'static,
 {
-    /// Saves what is in the cache now, as one moment, for the next [warm start](crate::warm_start). The
-    /// informer goes on meanwhile; of two saves at a time the second one waits. With a queue that hands out
-    /// objects in another order than the server's, such as [`DeltaFifo`](crate::queue::DeltaFifo), it is
-    /// the next moment in which nothing waits there.
+    /// Saves a consistent snapshot of the cache for the next [warm start](crate::warm_start).
+    ///
+    /// The informer continues meanwhile. Of two concurrent saves, the second waits for the first. With a queue
+    /// that reorders objects, such as [`DeltaFifo`](crate::queue::DeltaFifo), the save waits until the queue is
+    /// empty. It fails if a handler's full buffer blocks that queue.
     ///
     /// # Errors
-    /// A [`SaveError`]; what was saved before is untouched then.
+    /// Returns a [`SaveError`]; the previous save is then unchanged.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the save up, unless it was complete.
+    /// Dropping the future cancels the save, unless it was complete.
     pub async fn save(&self) -> Result<Saved, SaveError> {
         let snapshotter = self
             .shared

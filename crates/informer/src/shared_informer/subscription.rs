@@ -17,16 +17,16 @@ use crate::{
     processor::{Buffer, Delivery, HandlerStatus, Listener, ListenerId, Listening},
 };
 
-/// What is in the cache, then everything after it, as a stream that ends with the informer.
+/// Stream of the current objects, then of all later changes; it ends with the informer.
 ///
-/// What nobody polls for gathers in a buffer that grows, or does what was asked for with
-/// [`SharedInformer::subscribe_with`]. An event counts as handled when the next one is asked for.
-/// Dropping the stream ends the subscription.
+/// Events that are not polled wait in a buffer without a limit, or in the buffer set with
+/// [`SharedInformer::subscribe_with`]. An event counts as handled when the next one is polled. Dropping the stream
+/// ends the subscription.
 ///
 /// # Cancel safety
-/// Dropping a future that waits for the next event takes no event.
+/// Dropping a future that waits for the next event loses no event.
 ///
-/// An item shares the cache's object and can't change it:
+/// An item shares the cache's object and can't modify it:
 ///
 /// ```compile_fail,E0594
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -78,16 +78,17 @@ impl<K: Send + Sync + 'static> Subscription<K> {
 }
 
 impl<K> Subscription<K> {
-    /// How far behind the subscription is, and what became of its events.
+    /// Returns the subscription's status: its backlog, and counts of its events.
     pub fn status(&self) -> HandlerStatus {
         self.buffer.status()
     }
 
-    /// The next event; `None` when the informer has ended, however often it is asked for. (The stream's own `next`, without the
-    /// import that it takes.)
+    /// Returns the next event, or `None` on each call after the informer has ended.
+    ///
+    /// Like `StreamExt::next`, without the import.
     ///
     /// # Cancel safety
-    /// Dropping the future takes no event.
+    /// Dropping the future loses no event.
     pub async fn next(&mut self) -> Option<Event<K>> {
         std::future::poll_fn(|context| self.events.as_mut().poll_next(context)).await
     }
@@ -103,7 +104,7 @@ impl<K> Stream for Subscription<K> {
 
 impl<K> Drop for Subscription<K> {
     fn drop(&mut self) {
-        // A refusal means that the informer has stopped, and the subscription with it.
+        // An error means that the informer has stopped, and the subscription with it.
         let _ = self.informer.command(Command::RemoveListener(self.id));
     }
 }

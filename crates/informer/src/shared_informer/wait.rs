@@ -1,9 +1,8 @@
-//! Reading one's own writes: waiting for the cache to have what was written, or to have lost what was
-//! deleted.
+//! Read-your-writes: waits until the cache has a write or no longer has a deleted object.
 //!
-//! Nothing is polled: the controller says after each batch that readers can see it, and what a batch
-//! says of its revision is in the same root that readers see, so what a wait has found is what a read
-//! after it finds, or newer.
+//! The waits do not poll at intervals. The controller notifies them after each batch that is visible to readers.
+//! The revision of a batch is in the same root as its objects. A read after a completed wait therefore returns the
+//! state that the wait saw, or a newer one.
 
 use std::{cmp::Ordering, time::Duration};
 
@@ -18,73 +17,75 @@ use crate::{
     object::{self, Known, Object, ObjectName, ResourceVersion, SourceId},
 };
 
-/// Resolves when a cache has what was written.
+/// Resolves when a cache has a write.
 pub type WaitForRevision = BoxFuture<'static, Result<(), RevisionError>>;
 
-/// Resolves when a cache has lost what was deleted.
+/// Resolves when a cache no longer has a deleted object.
 pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 
-/// What a cache is waited for: a revision, or an object as the answer to a write returned it.
+/// A write to wait for: a revision, or an object as a write returned it.
 ///
-/// Both say the same of an informer over one source. Of several, an object also says which of them is
-/// to have come so far. A revision is of the informer's own kind; another kind's says nothing here.
+/// For an informer over one source the two are equivalent. For an informer over several sources, an object also
+/// selects the source that must reach the revision. The revision must belong to the informer's own kind; revisions
+/// of other kinds are not meaningful here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     revision: ResourceVersion,
     name: Option<ObjectName>,
 }
 
-/// Why a cache has not come as far as was waited for.
+/// Error of waiting for a revision.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RevisionError {
-    /// It took longer than was allowed.
+    /// The deadline has passed.
     #[error("revision {wanted} was not reached in time, the cache is at {reached}")]
     Deadline {
-        /// What was waited for.
+        /// Revision that was waited for.
         wanted: ResourceVersion,
-        /// How far the cache is.
+        /// Revision of the cache.
         reached: ResourceVersion,
     },
-    /// The two revisions have no order, as they are not both positive decimal numbers.
+    /// The two revisions are not comparable, because they are not both positive decimal numbers.
     #[error("revision {wanted:?} can't be compared with {reached:?}")]
     NotComparable {
-        /// What was waited for.
+        /// Revision that was waited for.
         wanted: ResourceVersion,
-        /// How far the cache is.
+        /// Revision of the cache.
         reached: ResourceVersion,
     },
-    /// The server's revision went backwards meanwhile, as after the restore of a backup: whether what
-    /// was written is still there has to be read again.
+    /// The server's revision went backwards, for example after a restore from a backup.
+    ///
+    /// The write may be lost; read the object again to find out.
     #[error("the server went back to revision {reached} while revision {wanted} was waited for")]
     WentBack {
-        /// What was waited for.
+        /// Revision that was waited for.
         wanted: ResourceVersion,
-        /// How far the cache is.
+        /// Revision of the cache.
         reached: ResourceVersion,
     },
-    /// The informer has ended.
+    /// The informer has stopped.
     #[error("the informer stopped before it reached revision {wanted}")]
     Stopped {
-        /// What was waited for.
+        /// Revision that was waited for.
         wanted: ResourceVersion,
     },
 }
 
-/// Why a cache has not lost what it was to lose.
+/// Error of waiting for a deletion.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeletedError {
-    /// It took longer than was allowed.
+    /// The deadline has passed.
     #[error("{name} was not seen to be deleted in time")]
     Deadline {
-        /// What was to be deleted.
+        /// Object that was expected to be deleted.
         name: ObjectName,
     },
-    /// The informer has ended.
+    /// The informer has stopped.
     #[error("the informer stopped before {name} was seen to be deleted")]
     Stopped {
-        /// What was to be deleted.
+        /// Object that was expected to be deleted.
         name: ObjectName,
     },
 }
@@ -118,7 +119,7 @@ impl From<u64> for Written {
     }
 }
 
-/// One without a name or a revision is not waited for: it compares with nothing.
+/// An object without a name or a revision makes the wait fail: its revision is not comparable.
 impl<K: Resource> From<&K> for Written {
     fn from(object: &K) -> Self {
         let (name, revision) = object::name_and_revision(object).unzip();
@@ -138,8 +139,10 @@ impl<K> From<&Object<K>> for Written {
     }
 }
 
-/// Up to which revision a cache over so many sources has everything that concerns an object: of the
-/// source that has it, or else of the one that is least far; unset before its first list.
+/// Returns the revision up to which a cache over this number of sources is complete for an object.
+///
+/// This is the revision of the source that holds the object, or else the lowest revision of all sources. It is
+/// unset before a source's first list.
 pub(crate) fn reached<K>(
     snapshot: &Snapshot<K>,
     name: Option<&ObjectName>,
@@ -166,7 +169,7 @@ pub(super) fn for_written<K: Send + Sync + 'static>(
 ) -> WaitForRevision {
     let Written { revision, name } = written;
     let wanted = revision;
-    // From the call on: a server that goes back before the first poll has gone back all the same.
+    // Read at the call, to also detect a rollback between the call and the first poll.
     let rollbacks = informer.shared.indexer.snapshot().rollbacks();
     Box::pin(async move {
         let sources = informer.sources();
@@ -186,7 +189,7 @@ pub(super) fn for_written<K: Send + Sync + 'static>(
     })
 }
 
-/// What is to be said of a cache that has come so far; nothing yet if it has only to go on.
+/// Returns the result of a wait, or `None` if the cache has not reached the revision yet.
 fn verdict(
     wanted: &ResourceVersion,
     reached: &ResourceVersion,
@@ -219,7 +222,7 @@ where
     Box::pin(async move {
         let deadline = clock::from_now(deadline);
         let gone = async {
-            // Before the first list nothing is there, and nothing has been deleted.
+            // Before the first list the cache is empty, which does not mean that the object was deleted.
             let mut status = informer.status();
             let listed = status.wait_for(|status| status.synced || status.is_stopped());
             match timeout_at(deadline, listed).await {
@@ -245,7 +248,7 @@ enum WaitFailure {
     Deadline,
 }
 
-/// Looks at the cache now and after each batch, until something is found in it.
+/// Calls `look` with the cache at once and after each batch, until it returns a value.
 async fn until<K, T>(
     informer: &SharedInformer<K>,
     deadline: Instant,
@@ -254,7 +257,7 @@ async fn until<K, T>(
     let Shared { indexer, .. } = &*informer.shared;
     loop {
         let next = informer.applied();
-        // Asked for before the look, so that what the last batch brought still counts.
+        // Read before the look, so that the last batch before the stop is included.
         let stopped = informer.is_stopped();
         if let Some(found) = look(&indexer.snapshot()) {
             return Ok(found);

@@ -1,4 +1,5 @@
-//! How an informer's decoder keeps objects, and reports those that turn out not to decode when they are read.
+//! Configures an informer's decoder: the form of kept objects, and reports of objects that fail to decode on a
+//! read.
 
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -13,8 +14,9 @@ use crate::{
     shared_informer::options::Keeping,
 };
 
-/// The decoder that keeps objects as `keeping` says. What turns out not to decode is reported, and to the
-/// informer's loop by a command.
+/// Returns the decoder with the options of `keeping`.
+///
+/// An object that fails to decode on a read is reported, and sent to the informer's loop as a command.
 pub(super) fn decoder<K>(
     decoder: Decoder<K>,
     keeping: &Keeping<K>,
@@ -30,16 +32,16 @@ where
     decoder.keeping(form)
 }
 
-/// Reports an object that turned out not to decode when it was read.
+/// Returns the callback that reports an object which failed to decode on a read.
 fn on_broken<K: Send + Sync + 'static>(
     report: &Reporter,
-    // Not kept alive by objects, which the loop itself has.
+    // Weak, because the loop owns the objects, and the objects own this callback.
     commands: WeakUnboundedSender<Command<K>>,
 ) -> impl Fn(&DecodeError) + Send + Sync + 'static {
     let (report, limiter) = (report.clone(), Mutex::new(LogLimiter::default()));
     move |error| {
         if let (Some(commands), Some(name)) = (commands.upgrade(), error.object_name()) {
-            // An informer that has ended changes nothing any more.
+            // An informer that has ended has no loop to update.
             let _ = commands.send(Command::FoundBroken(name.clone()));
         }
         report.skipped(&Error::Decode(error.clone()), &mut limiter.lock());

@@ -227,7 +227,7 @@ fn decode_all<K>(
 ) {
     let mut decoded = VecDeque::new();
     while let Ok(share) = upcoming.recv() {
-        // The handler has reached the previous window, so the windows before it are no longer needed.
+        // The handler has reached the previous window, and does not read the windows before it again.
         decoded.truncate(1);
         let is_to_come = |next: &&Upcoming<K>| next.number >= given.load(Ordering::Relaxed);
         let share = share.iter().filter(is_to_come);

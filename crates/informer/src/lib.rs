@@ -6,9 +6,9 @@
 //!  API server
 //!     │ LIST, WATCH                                          the wire, real HTTP
 //!     ▼
-//!  transport ─Frame─► decode ─Object─► reflector ─Delta─► ║ bounded channel
-//!                                                         ║
-//!   ┌── the controller's task owns these ─────────────────▼───────────────────┐
+//!  transport ─► codec ─Frame─► decode ─Object─► reflector ─Delta─► ║ bounded channel
+//!                                                                  ║
+//!   ┌── the controller's task owns these ──────────────────────────▼──────────┐
 //!   │   queue ─Batch─► indexer ─Change─► processor ─Notification─►            │ listener ─Event─► your handler
 //!   └─────────────────────────────────────────────────────────────────────────┘                      │
 //!                         │ Snapshot                                                                 ▼

@@ -403,9 +403,9 @@ async fn a_source_that_went_back_is_no_reason_to_doubt_another() {
     }
 }
 
-/// The check has found a difference while a list was under way that nobody had suspected when it was asked
-/// for. The list makes the doubt void, so it has to be read as one that a doubt led to; and what was known
-/// when it began, and so was not read, is asked for again.
+/// The check finds a difference while a list is in progress that was requested for another reason. This list
+/// resolves the suspicion, so the informer treats it as the list that the suspicion requires, and requests again
+/// the objects that were known when it began and so were not decoded.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_voids_a_doubt_is_believed_as_the_one_that_it_stands_for() {
     let second = Duration::from_secs(1);

@@ -25,6 +25,8 @@ pub(crate) enum Answer {
     Chunks(Vec<String>, Then),
     /// The same for ever, as fast as it is read.
     Flood(&'static str),
+    /// The same with this content type; without it, JSON.
+    Labelled(&'static str, Box<Answer>),
 }
 
 #[derive(Clone, Copy)]
@@ -93,11 +95,17 @@ impl Script {
                 sleep(pause).await;
                 answer = *late;
             }
+            let mut label = None;
+            if let Answer::Labelled(content_type, labelled) = answer {
+                (label, answer) = (Some(content_type), *labelled);
+            }
             if let Answer::Body(text, then) = answer {
                 answer = Answer::Chunks(vec![text], then);
             }
             let body: ByteStream = match answer {
-                Answer::After(..) | Answer::Body(..) => unreachable!("replaced above"),
+                Answer::After(..) | Answer::Body(..) | Answer::Labelled(..) => {
+                    unreachable!("replaced above")
+                }
                 Answer::Refuse(class) => return Err(Error::new(class, "planted")),
                 Answer::RefuseWith(code, status) => {
                     return Err(Error::from_status_body(code, status.as_bytes()));
@@ -137,7 +145,10 @@ impl Script {
                 // Only there to be dropped with the body.
                 let _ = &held;
             });
-            Ok(held.boxed().into())
+            Ok(match label {
+                Some(content_type) => Response::new(content_type, held.boxed()),
+                None => held.boxed().into(),
+            })
         })
     }
 

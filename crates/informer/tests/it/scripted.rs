@@ -42,6 +42,39 @@ async fn the_pages_before_an_expired_one_are_void() {
     informer.stop().await;
 }
 
+/// In JSON, whatever its label says.
+fn labelled(content_type: &'static str, answer: Answer) -> Answer {
+    Answer::Labelled(content_type, Box::new(answer))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_in_another_encoding_fails_and_leaves_the_cache_as_it_is() {
+    let protobuf = "application/vnd.kubernetes.protobuf;stream=watch";
+    let script = Script::new([
+        labelled(protobuf, body(list(4, "", &[pod("not", 4)]))),
+        labelled("text/plain", body(list(5, "", &[pod("a", 5)]))),
+        labelled(protobuf, hangs(event("ADDED", &pod("not", 6)))),
+        body(list(7, "", &[pod("a", 5), pod("b", 7)])),
+        Answer::Never,
+    ]);
+    let errors = Trace::default();
+    let noted = errors.clone();
+    let informer = run(builder(&script).on_error(move |error| noted.note(error.to_string())));
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
+    assert_eq!(names(&informer), "[default/a@5]");
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(names(&informer), "[default/a@5, default/b@7]");
+    assert_eq!(
+        script.requests.take(),
+        "list 0\nlist 0\nwatch 5\nlist 5\nwatch 7\n"
+    );
+    let error = "the server responded with application/vnd.kubernetes.protobuf instead of application/json\n";
+    assert_eq!(errors.take(), error.repeat(2));
+    // The informer's copy of the script, and the open watch: the rejected bodies are dropped.
+    assert_eq!(script.under_way(), 2);
+    informer.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_closes_at_once_is_listed_after_only_if_it_brought_nothing() {
     let script = Script::new([

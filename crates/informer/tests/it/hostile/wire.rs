@@ -169,6 +169,25 @@ async fn header_fields_without_end_are_a_failed_connection_on_http2_too() {
 }
 
 #[tokio::test]
+async fn the_content_type_of_a_response_is_that_of_its_header() {
+    for content_type in [
+        "application/vnd.kubernetes.protobuf",
+        "application/json",
+        "",
+    ] {
+        let field = match content_type {
+            "" => String::new(),
+            _ => format!("Content-Type: {content_type}\r\n"),
+        };
+        let head = format!("HTTP/1.1 200 OK\r\n{field}Content-Length: 0\r\n\r\n");
+        let server = Endless::listen(&head, "").await;
+        let source = ListWatch::<Pod>::new(server.client());
+        let response = source.list(&ListOptions::default()).await.unwrap();
+        assert_eq!(response.content_type(), content_type);
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_without_end_says_what_its_status_code_says() {
     let begin = "HTTP/1.1 403 Forbidden\r\n\r\n{\"message\":\"";
     let server = Endless::listen(begin, "no, no, no, ").await;

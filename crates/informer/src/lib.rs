@@ -24,6 +24,11 @@
 //! listed before it. Most programs need [`SharedInformerFactory`], [`SharedInformer`] and a [`workqueue`];
 //! each part is also public and can be used alone. The [`guide`] explains the model.
 
+#![cfg_attr(
+    not(feature = "client"),
+    expect(dead_code, unused_imports, reason = "only the factory uses these")
+)]
+
 #[cfg(feature = "client")]
 pub mod guide;
 

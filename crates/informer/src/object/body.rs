@@ -218,7 +218,7 @@ impl<K> FormOptions<K> {
         }
     }
 
-    fn rank(&self) -> u8 {
+    fn rank(self) -> u8 {
         match self {
             Self::Decoded(_) => 0,
             Self::Lazy => 1,
@@ -227,11 +227,11 @@ impl<K> FormOptions<K> {
         }
     }
 
-    pub(crate) fn is_lazy(&self) -> bool {
+    pub(crate) fn is_lazy(self) -> bool {
         matches!(self, Self::Lazy)
     }
 
-    pub(crate) fn is_packed(&self) -> bool {
+    pub(crate) fn is_packed(self) -> bool {
         self.rank() == 2
     }
 }
@@ -339,9 +339,10 @@ impl<K> Form<K> {
 
     /// Does the background work at once, for objects that are in no store yet. It may block.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
-        #[cfg(feature = "packed")]
-        if let Self::Packed { decoder, .. } = self {
-            packed::keep_house(decoder, objects, more_comes);
+        match self {
+            Self::Decoded | Self::Lazy(_) => {}
+            #[cfg(feature = "packed")]
+            Self::Packed { decoder, .. } => packed::keep_house(decoder, objects, more_comes),
         }
         #[cfg(not(feature = "packed"))]
         let _ = (objects, more_comes);

@@ -16,7 +16,7 @@ impl Latencies {
         self.0.push(micros.min(HOUR_US));
     }
 
-    /// The shortest that so many of a hundred stay within; `None` if there are none.
+    /// The shortest latency that this percentage of events stays within; `None` without events.
     pub(crate) fn percentile(&mut self, percent: usize) -> Option<f64> {
         self.0.sort_unstable();
         let rank = (self.0.len() * percent).div_ceil(100);

@@ -41,7 +41,7 @@ impl Told {
         if let Some(sent) = sent.and_then(|sent| sent.parse::<u64>().ok()) {
             self.latencies.lock().push(now().saturating_sub(sent));
         }
-        // Either this sees what is awaited, or whoever awaits it sees this: both are one order.
+        // Either this store sees the waiter, or the waiter sees this store: both are in one total order.
         let updated = self.updated.fetch_add(1, Ordering::SeqCst) + 1;
         if updated == self.awaited.load(Ordering::SeqCst) {
             self.reached.notify_one();
@@ -56,7 +56,7 @@ impl Told {
         self.updated.load(Ordering::SeqCst)
     }
 
-    /// Returns when so many changes have been told since the program began. Dropping the future loses
+    /// Returns when this number of changes has been delivered since the program began. Dropping the future loses
     /// nothing.
     ///
     /// # Errors

@@ -24,13 +24,13 @@ static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// What decoded objects take.
 #[derive(Debug, Parser)]
 struct Flags {
-    /// So many of each kind.
+    /// Number of objects of each kind.
     #[arg(long, default_value_t = 1_000)]
     objects: usize,
-    /// So many rounds, of which the fastest is shown.
+    /// Number of rounds, of which the fastest is printed.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Prints nothing but one line of JSON: what so many pods without managed fields take at least, each a clone
+    /// Prints nothing but one line of JSON: the least memory of this number of pods without managed fields, each a clone
     /// on its own.
     #[arg(long, value_name = "PODS")]
     floor: Option<usize>,
@@ -104,7 +104,7 @@ fn json(corpus: &Corpus, at: usize) -> Vec<u8> {
     json
 }
 
-/// What so many pods take at least, in KiB: as asked of the allocator, and resident.
+/// The least memory of this number of pods, in KiB: requested from the allocator, and resident.
 fn floor(pods: usize) -> Result<(u64, u64)> {
     let corpus = Corpus::new(CorpusKind::Pods, pods, 1)?;
     let mut kept = Vec::with_capacity(pods);

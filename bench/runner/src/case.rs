@@ -44,7 +44,7 @@ pub(crate) struct Case {
     pub(crate) arguments: Vec<String>,
     /// Pods of the source that stands beside it; without it none does.
     pub(crate) source: Option<u32>,
-    /// It takes part in so many of the first rounds.
+    /// Number of rounds, from the first, in which it takes part.
     pub(crate) rounds: usize,
     /// The same with fewer pods, and how many times as many this one has.
     smaller: Option<(String, u32)>,
@@ -224,7 +224,7 @@ fn both(what: &str, arguments: &str) -> [Case; 2] {
         .map(|(name, program)| Case::new(&format!("{name}, {what}"), program, arguments))
 }
 
-/// The name of a case with so many pods.
+/// The name of a case with this number of pods.
 pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }

@@ -142,7 +142,7 @@ impl Programs {
         let reader = thread::Builder::new().spawn(move || {
             let mut line = String::new();
             let read = output.read_to_string(&mut line).map(|_| line);
-            // Nobody listens any more when the limit is over.
+            // When the time limit has passed, the receiver is gone.
             let _ = told.send(read);
         });
         reader.context("no thread to read with")?;

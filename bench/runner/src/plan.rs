@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) topics: Vec<Topic>,
     /// Events as fast as they go.
     pub(crate) events: usize,
-    /// For so many seconds events come at each of [`RATES`].
+    /// Seconds of events at each of [`RATES`].
     pub(crate) paced: usize,
     pub(crate) relists: usize,
     pub(crate) readers: &'static [usize],

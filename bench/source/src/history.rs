@@ -61,7 +61,7 @@ struct Order {
 // === impl History ===
 
 impl History {
-    /// Of so many objects, none of which has changed.
+    /// The history of this number of objects, none of which has changed.
     pub(crate) fn new(objects: usize) -> History {
         let objects = objects as u64;
         History {

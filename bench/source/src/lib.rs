@@ -4,7 +4,7 @@
 //! It is no API server: what it leaves out, `README.md` says.
 //!
 //! Guarantees:
-//! - whoever asks gets the same objects, in the order, with the bytes and in the chunks of an API server;
+//! - every client receives the same objects, in the order, with the bytes and in the chunks of an API server;
 //! - serving costs little beside what is measured: objects are templates with holes, filled on the way out, so memory does not grow with their number either.
 
 mod kind;

@@ -25,7 +25,7 @@ pub(crate) const STAMP_WIDTH: usize = 19;
 /// The second of which objects are created at the latest: 2026-06-01T00:00:00Z, a fixed time so that a seed makes the same bytes on every day.
 const NEWEST: i64 = 1_780_272_000;
 
-/// Objects are created within so many seconds, 90 days, before [`NEWEST`].
+/// Seconds before [`NEWEST`] within which objects are created: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
 /// Seconds that mark the places of times in a template, one for each slot; no other time of a template is so late.
@@ -55,11 +55,11 @@ pub(crate) enum Slot {
     Node,
     /// The same node's address but for its first number.
     NodeAddress,
-    /// So many seconds after the object was created.
+    /// A number of seconds after the object was created.
     Time(u8),
-    /// So many hexadecimal digits; the first number tells several apart.
+    /// A number of hexadecimal digits; the first number distinguishes several of them.
     Hex(u8, usize),
-    /// So many random bytes, a multiple of three; the first number tells several apart.
+    /// A number of random bytes, a multiple of three; the first number distinguishes several of them.
     Data(u8, usize),
     /// The object's revision.
     Revision,

@@ -20,7 +20,7 @@ use crate::history::{History, Moment, NoMoment};
 /// Enough for a reader to take several at once, and so few that their stamps are those of their sending.
 const LEAD_MAX: u64 = 64;
 
-/// After so many changes in a row others have their turn, for all tasks share a thread.
+/// Maximum number of changes in a row before other tasks run; all tasks share one thread.
 const CHANGES_IN_A_ROW: u64 = 256;
 
 /// Tells the time in nanoseconds since 1970.
@@ -241,7 +241,7 @@ impl Reader {
         versions.extend(objects.map(|object| state.history.version(object, self.at)));
     }
 
-    /// Takes the next changes, at most so many; the moment is that after them.
+    /// Makes the next changes, up to the given number, and returns the moment after them.
     pub(crate) fn take(&mut self, most: usize, changes: &mut Vec<(usize, Version)>) {
         changes.clear();
         let mut state = self.source.state.lock();

@@ -32,7 +32,7 @@ pub(crate) struct PodWriter {
     events: mpsc::Sender<Bytes>,
 }
 
-/// So many pods that have nothing but metadata, as in client-go's benchmark.
+/// This number of pods with metadata alone, as in client-go's benchmark.
 pub(crate) fn pods(pods: usize) -> (MemorySource, PodWriter) {
     let items: Vec<_> = (0..pods).map(|number| pod(number, number + 1)).collect();
     let list = format!(

@@ -75,7 +75,7 @@ async fn row(part: &str, mut round: impl AsyncFnMut() -> Result<Taken>) -> Resul
     Ok(())
 }
 
-/// How long so many operations took.
+/// The duration of a number of operations.
 struct Taken {
     time: Duration,
     operations: usize,

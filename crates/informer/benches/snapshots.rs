@@ -309,7 +309,7 @@ fn measure<M: Map>(size: usize) -> String {
     format!("{write:.0} | {whole:.1} | {namespace:.1} | {get:.0} | {bytes}")
 }
 
-/// Nanoseconds for one of so many, in the best round.
+/// Nanoseconds per operation in the best round.
 fn best(count: usize, mut action: impl FnMut()) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
         let begun = Instant::now();

@@ -28,7 +28,7 @@ pub(crate) struct Operation {
     pub(crate) thing: Option<Thing>,
     /// The objects of a list.
     pub(crate) things: Vec<Thing>,
-    /// The changes that are made at one go.
+    /// The changes that are made in one batch.
     pub(crate) batch: Vec<Operation>,
     /// A key, a value or a revision.
     pub(crate) text: String,

@@ -244,7 +244,7 @@ fn rows(fields: &[ProtoField], tags: &BTreeMap<u32, GoField>) -> Result<Vec<Row>
         .iter()
         .map(|field| {
             let tag = &tags[&field.number];
-            // Without a name in the tag, Go takes that of the field, which nobody ever sees.
+            // Without a name in the tag, Go uses the name of the field, which is on no wire.
             let name = tag.json_name.as_deref().unwrap_or(&field.name);
             let row = Row::new(field, name, tag.presence(field))?;
             Ok((field.number, row))

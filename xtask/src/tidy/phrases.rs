@@ -27,17 +27,6 @@ const PHRASES: [Phrase; 8] = [
     ),
 ];
 
-/// What the paths begin with that the rule reads; without this list it reads all of them.
-const PREFIXES: [&str; 7] = [
-    "BENCHMARKING.md",
-    "README.md",
-    "bench/runner/src/document.rs",
-    "bench/runner/src/summary.rs",
-    "docs/server.md",
-    "xtask/src/tidy/",
-    "xtask/src/program.rs",
-];
-
 /// Reads the comments of a Rust file.
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     check(source.path, &source.comments)
@@ -45,13 +34,6 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
 
 /// Reads a Markdown file, or comments as one.
 pub(super) fn check(path: &str, markdown: &str) -> Vec<Finding> {
-    if !PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
-        return Vec::new();
-    }
-    found(path, markdown)
-}
-
-fn found(path: &str, markdown: &str) -> Vec<Finding> {
     let prose = markdown::prose(markdown).to_lowercase();
     let mut findings = Vec::new();
     for (index, line) in prose.lines().enumerate() {
@@ -71,7 +53,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &str) -> Vec<usize> {
-        let findings = found("README.md", text);
+        let findings = check("README.md", text);
         findings.iter().map(|finding| finding.line).collect()
     }
 
@@ -79,7 +61,7 @@ mod tests {
     fn every_phrase_is_reported_in_any_case_with_what_to_write() {
         for (phrase, instead) in PHRASES {
             let capital = phrase[..1].to_uppercase() + &phrase[1..];
-            let findings = found("README.md", &format!("Fine.\n{capital}'s turn.\n"));
+            let findings = check("README.md", &format!("Fine.\n{capital}'s turn.\n"));
             assert_eq!(findings.len(), 1, "{phrase}");
             assert_eq!(findings[0].line, 2);
             assert!(findings[0].advice.ends_with(instead), "{phrase}");
@@ -100,10 +82,5 @@ mod tests {
         let findings = code(&source);
         let at: Vec<_> = findings.iter().map(|finding| finding.line).collect();
         assert_eq!(at, [1, 2]);
-    }
-
-    #[test]
-    fn paths_that_are_not_listed_are_not_read() {
-        assert_eq!(check("verify/none.md", "nobody"), []);
     }
 }

@@ -124,7 +124,7 @@ impl Counting {
             }
             Event::InitDone => {
                 if let Some(synced) = self.synced.take() {
-                    // Whoever waited for it has given up.
+                    // The waiting task has ended.
                     let _ = synced.send(());
                 }
             }

@@ -98,7 +98,7 @@ pub(super) struct Workload {
 // === impl Workload ===
 
 impl Workload {
-    /// Draws so many workloads, ordered.
+    /// Draws this number of workloads, in order.
     pub(super) fn draw(count: usize, seed: u64) -> Vec<Workload> {
         let mut rng = Rng::with_seed(mix(seed));
         let mut workloads: Vec<_> = (0..count).map(|at| Workload::one(at, &mut rng)).collect();
@@ -136,7 +136,7 @@ pub(super) fn hash(rng: &mut Rng) -> String {
         .collect()
 }
 
-/// So many hexadecimal digits.
+/// This number of hexadecimal digits.
 pub(super) fn hex(rng: &mut Rng, len: usize) -> String {
     (0..len)
         .map(|_| char::from(b"0123456789abcdef"[rng.usize(..16)]))

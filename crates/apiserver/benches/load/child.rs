@@ -63,7 +63,7 @@ pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
     })
 }
 
-/// Writes one event after the other to so many sockets at a rate: what a delivery costs where nobody has to be found, and nothing encoded.
+/// Writes events to this number of sockets at a rate: the cost of a delivery without the search for watchers and without encoding.
 pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
     let [watchers, events, rate] = arguments else {
         bail!("watchers, events, rate");
@@ -99,12 +99,12 @@ pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 impl Subject {
-    /// Starts a server that has so many pods.
+    /// Starts a server with this number of pods.
     pub(crate) fn start(objects: u32) -> anyhow::Result<Subject> {
         Subject::spawn(&[ROLE, &objects.to_string()])
     }
 
-    /// Starts a loop over so many sockets.
+    /// Starts a loop over this number of sockets.
     pub(crate) fn start_bare(watchers: u32, events: u32, rate: u32) -> anyhow::Result<Subject> {
         let numbers = [watchers, events, rate].map(|number| number.to_string());
         Subject::spawn(&[BARE, &numbers[0], &numbers[1], &numbers[2]])

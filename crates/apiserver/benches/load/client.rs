@@ -91,7 +91,7 @@ impl Watcher {
         Ok(Watcher(stream))
     }
 
-    /// Reads until so many events have come.
+    /// Reads until this number of events has been received.
     pub(crate) async fn follow(mut self, seen: Rc<Seen>, events: u64) -> anyhow::Result<Watcher> {
         let finder = memmem::Finder::new(STAMP);
         let (mut buffer, mut kept, mut told) = (vec![0; READ], 0, 0);
@@ -142,7 +142,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Replaces one pod after the other, until so many writes are acknowledged.
+    /// Replaces one pod after the other, until this number of writes is acknowledged.
     pub(crate) fn write(&self, writes: u32) -> anyhow::Result<()> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;

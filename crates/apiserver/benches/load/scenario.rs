@@ -111,7 +111,7 @@ pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
             load.watchers, load.rate,
         ),
         measured: format!(
-            "{:.0} µs of CPU per write with its delivery ({:.0} where nobody watches), {figures}",
+            "{:.0} µs of CPU per write with its delivery ({:.0} without watchers), {figures}",
             micros_each(figures.cpu, figures.writes as usize),
             micros_each(alone_figures.cpu, alone_figures.writes as usize),
         ),
@@ -140,7 +140,7 @@ pub(crate) fn stored() -> anyhow::Result<Row> {
     })
 }
 
-/// Microseconds of CPU for each of so many.
+/// Microseconds of CPU time per operation.
 fn micros_each(cpu: Cpu, count: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let count = count as f64;

@@ -1,4 +1,4 @@
-//! Clients that mean harm: what they send is bounded, and costs nobody else anything.
+//! Malicious clients: their input is bounded, and does not affect other clients.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -145,7 +145,7 @@ async fn nesting_is_refused_wherever_it_comes_from() {
         refused.text
     );
     assert_eq!(post(&server, uri, deep(100)).await.code, 201);
-    // A patch that would dig deeper, each time a little, must not make an object that nobody can read.
+    // Patches that nest a little deeper each time must not create an object that can't be read.
     let name = format!("{uri}/w");
     let mut path = "/spec".to_owned() + &"/0".repeat(99);
     for _ in 0..10 {
@@ -216,7 +216,7 @@ async fn long_and_many_options_are_answered_in_their_own_length() {
     assert_eq!(long.code, 414);
 }
 
-// === Answers that nobody reads ===
+// === Responses that are not read ===
 
 #[tokio::test(start_paused = true)]
 async fn a_long_object_comes_in_pieces_and_is_whole() {

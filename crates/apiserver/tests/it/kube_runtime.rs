@@ -48,7 +48,7 @@ where
         }
     }
 
-    /// What is told until it is silent.
+    /// The events until the stream is silent.
     async fn trace(&mut self) -> String {
         let mut trace = String::new();
         while let Ok(told) = tokio::time::timeout(SILENCE, self.events.next()).await {

@@ -324,7 +324,7 @@ fn whatever_was_acknowledged_survives_a_kill() {
     assert!(revision > 100, "the child got to write: {revision}");
 }
 
-/// Runs the child until it has acknowledged so many writes, kills it, and notes what it said; returns the last revision it told.
+/// Runs the child until it has acknowledged this number of writes, kills it, and records its output; returns the last acknowledged revision.
 fn kill_in_the_middle(
     directory: &Path,
     round: u64,

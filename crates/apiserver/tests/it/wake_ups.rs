@@ -1,4 +1,4 @@
-//! Whoever waits for the next bytes of a watch is woken by whatever gives or takes them.
+//! Everything that provides or removes the next bytes of a watch wakes the task that waits for them.
 //!
 //! A trace can't show it: it polls again when its silence is over.
 
@@ -15,7 +15,7 @@ use crate::ask::{pod, pods, request};
 
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 
-/// What is done to a server while somebody waits.
+/// An operation on the server while a task waits.
 type Order = fn(&Server);
 
 /// A watch that is waited for.

@@ -47,7 +47,7 @@ fn unzip(gzip: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// A server whose config map `m` is an answer of so many bytes.
+/// A server whose config map `m` is a response of this number of bytes.
 async fn with_answer_of(bytes: usize) -> Server {
     let server = builder().seed([map(bytes)]).build();
     let (_, plain) = get(&server, MAP, "identity").await;

@@ -188,7 +188,7 @@ async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Send
             // It was killed.
             Err(_) => break,
         }
-        // After the kill nobody counts any more.
+        // After the kill no process counts the changes.
         let _ = acknowledged.try_send(());
     }
     writer

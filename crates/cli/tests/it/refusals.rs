@@ -55,7 +55,7 @@ async fn a_wrong_context_is_answered_with_those_there_are() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_said_to_be_unreachable() {
-    // A port that was free a moment ago: nobody listens there.
+    // A port that was free a moment ago: no server listens there.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);

@@ -53,7 +53,7 @@ async fn a_kubeconfig_of_an_earlier_serve_is_replaced() {
     let (running, path) = serving("again.yaml").await;
     let left = std::fs::read_to_string(&path).unwrap();
     running.end_by("-TERM").await.with_code(143);
-    // As somebody else could lay it: a link to a file that all may read.
+    // As another user could create it: a link to a file that all users may read.
     let elsewhere = path.with_extension("elsewhere");
     drop(std::fs::remove_file(&elsewhere));
     std::fs::write(&elsewhere, &left).unwrap();

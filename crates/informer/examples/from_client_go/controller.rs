@@ -29,7 +29,7 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Registers the handlers; the informers are started by whoever made them.
+    /// Registers the handlers; the caller starts the informers.
     pub(crate) fn new(
         client: Client,
         apps: SharedInformer<ConfigMap>,

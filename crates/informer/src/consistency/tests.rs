@@ -1,4 +1,4 @@
-//! What is told apart, in a store that is filled by hand.
+//! The differences that a comparison distinguishes, in a store that is filled by hand.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;

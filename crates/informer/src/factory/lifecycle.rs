@@ -85,7 +85,7 @@ impl SharedInformerFactory {
     /// let pods = factory.hold::<Pod>();
     /// pods.wait_for_sync().await?;
     /// println!("{} pods", pods.indexer().len());
-    /// drop(pods); // a minute later nothing is watched any more, unless somebody else holds it
+    /// drop(pods); // a minute later the watch ends, unless another hold exists
     /// # Ok(()) }
     /// ```
     pub fn hold<K>(&self) -> Hold<K>

@@ -146,7 +146,7 @@ impl World {
         self.apply(kind, in_initial_list);
     }
 
-    /// Applies changes of single objects at one go.
+    /// Applies changes of single objects in one batch.
     fn update(&mut self, objects: &[(&str, u64)]) {
         let updated = |(name, at): &(&str, u64)| {
             let kind = DeltaKind::Updated(object(name, *at));

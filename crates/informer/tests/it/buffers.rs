@@ -47,7 +47,7 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// A handler that is stuck at its first event but for so many.
+/// A handler that handles this number of events, and then blocks until the semaphore has more permits.
 fn stuck(
     informer: &Running,
     buffer: ListenerBuffer,

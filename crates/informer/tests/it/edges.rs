@@ -2,7 +2,7 @@
 //! something, extreme settings, and objects that are not as a server should send them.
 //!
 //! What must hold there is what holds everywhere. A handler hears an object's story from its
-//! beginning and in its order; the cache has what the server has; whoever waits is answered; and an
+//! beginning and in its order; the cache has what the server has; every wait ends; and an
 //! end is an end: nothing runs, holds or tells anything after it.
 
 mod caches;

@@ -447,7 +447,7 @@ async fn bytes_that_are_always_there_keep_no_watch_open_and_nobody_from_stopping
     let informer = run(builder(&script, Limits::default()));
     informer.pods.wait_for_sync().await.unwrap();
     let status = informer.pods.status();
-    // Nobody is ever idle, so time does not pass by itself.
+    // No task is ever idle, so time does not advance by itself.
     let mut seconds = 0;
     while status.get().last_error().is_none() && seconds < 700 {
         tokio::time::advance(Duration::from_secs(10)).await;

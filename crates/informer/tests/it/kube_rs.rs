@@ -84,7 +84,7 @@ fn owned_pod(name: &str, owner: &Value) -> Value {
     pod
 }
 
-/// Answers so many lists, and so many watches, of a namespace (all, if it is empty) with 503.
+/// Rejects a number of lists and a number of watches of a namespace (of all, if it is empty) with 503.
 fn refuse(server: &Server, resource: &str, namespace: &str, times: u64) {
     for matches in [Match::list(resource), Match::watch(resource)] {
         let matches = match namespace {

@@ -1,4 +1,4 @@
-//! Figures: what is told as it happens, what a sample shows, and that both end with their informer.
+//! Metrics: the events that are reported, the samples, and that both end with their informer.
 
 #[cfg(feature = "prometheus")]
 mod prometheus;

@@ -1,4 +1,4 @@
-//! Packed caches: everything is as with decoded ones, but what nobody looks into is not decoded.
+//! Packed caches behave like decoded ones, except that an object is decoded only when it is read.
 
 use std::{borrow::Cow, cell::Cell, sync::Arc, time::Duration};
 

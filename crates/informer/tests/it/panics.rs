@@ -294,7 +294,7 @@ async fn a_factory_names_the_informer_that_failed_and_the_others_go_on() {
     let told = Arc::clone(&panics);
     let factory = SharedInformerFactory::builder(server.client())
         .tweak_list_options(move |_| {
-            // One request panics, whoever sends it.
+            // One request panics, independent of the reflector that sends it.
             assert!(!told.swap(false, Ordering::Relaxed), "a bad tweak");
         })
         .build();

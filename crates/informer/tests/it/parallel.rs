@@ -1,5 +1,5 @@
-//! On a runtime with several threads much is decoded beside the tasks that need it. What is told, and in
-//! which order, is as on one.
+//! On a runtime with several threads, objects are decoded on other threads than those of the tasks that need
+//! them. The delivered events, and their order, are those of a runtime with one thread.
 
 use std::{
     iter,
@@ -81,7 +81,7 @@ struct Looking(Arc<Told>);
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
-    /// Let through one call after so many.
+    /// Lets one call pass after this number of calls.
     stops_at: usize,
     stopped: Notify,
     goes_on: Notify,
@@ -169,7 +169,7 @@ async fn what_a_removed_handler_was_not_told_counts_as_discarded() {
     let all = 3 * PODS as u64 + 1;
     let told = Arc::clone(&handler.0);
     let (pods, ()) = tokio::join!(informer.stop(), async {
-        // Whoever stops it waits for the call in progress.
+        // A stop waits for the call in progress.
         tokio::task::yield_now().await;
         told.goes_on.notify_one();
     });

@@ -482,7 +482,7 @@ async fn doubt_raised_during_a_list_ends_no_wait_and_no_pending_write() {
 async fn a_reflector_of_its_own_leaves_in_its_indexer_what_it_lists_then() {
     for way in [InitialList::Streaming, InitialList::List] {
         for notice in notices(way) {
-            // Nobody compares what is behind a reflector.
+            // Without an informer there is no consistency check.
             if notice.what.starts_with("a difference") || notice.what.starts_with("a comparison") {
                 continue;
             }

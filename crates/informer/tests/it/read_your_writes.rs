@@ -125,7 +125,7 @@ async fn a_wait_says_how_far_the_cache_is_when_its_time_is_over() {
     informer.stop().await;
 }
 
-/// Whether somebody tells it by a bookmark on a watch, or the server by a list after it refused one.
+/// Whether a bookmark of a watch reports the revision, or a list after a rejected watch.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_goes_back_ends_the_wait_for_what_it_has_forgotten() {
     for lists in [false, true] {

@@ -73,12 +73,12 @@ impl Script {
         }
     }
 
-    /// The answers that nobody has asked for.
+    /// The answers that no request has used.
     pub(crate) fn unasked(&self) -> usize {
         self.answers.lock().len()
     }
 
-    /// Requests and bodies that somebody holds.
+    /// Number of requests and bodies that exist, and of copies of the script.
     pub(crate) fn under_way(&self) -> usize {
         Arc::strong_count(&self.under_way) - 1
     }

@@ -129,7 +129,7 @@ struct Hanging {
     waits: JoinSet<()>,
 }
 
-/// Handlers of every kind, one that has to wait among them, and whoever waits for something.
+/// Handlers of every kind, one of which blocks, and every kind of wait.
 fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     let waiting = pods
         .on_add(|_, _| async {
@@ -165,7 +165,7 @@ fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
 }
 
 impl Hanging {
-    /// Nobody waits for ever for an informer that has ended.
+    /// No wait for an informer that has ended lasts for ever.
     async fn all_end(mut self, at: usize) {
         let ends = async {
             while let Some(ended) = self.waits.join_next().await {

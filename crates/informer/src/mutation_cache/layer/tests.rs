@@ -127,7 +127,7 @@ impl Bench {
     }
 }
 
-/// Each line, and what is read after it; nobody reads between the steps of one line.
+/// Each line, and the result of the read after it; there is no read between the steps of one line.
 async fn check(absent: Absent, sources: u32, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, sources);
     let mut trace = String::new();

@@ -15,7 +15,7 @@ use crate::{
 
 const OBJECTS: usize = 200;
 
-/// Packed objects of so many bytes each, and what tells a handler of them all.
+/// Packed objects of this size, and the notification that delivers all of them.
 fn told(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
     let form = Form::new(FormOptions::packed(None), open, Box::new(|_| {}));
     let decoder = Decoder::<ConfigMap>::new(&(), None).keeping(form);

@@ -37,7 +37,7 @@ fn initial(name: &str, revision: u64) -> Notification<Pod> {
     })
 }
 
-/// What is told of these messages if all of them come before the first is told, and how many events
+/// The events of these messages if all of them arrive before the first is delivered, and how many events
 /// came to nothing.
 fn merged(messages: impl IntoIterator<Item = Notification<Pod>>) -> (String, u64) {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);

@@ -1,4 +1,4 @@
-//! When a processor's listeners are due a resync, and what a drain leaves to whoever polls.
+//! When a processor's listeners are due a resync, and what a drain leaves to a subscription's owner.
 
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, assert_ready, task::spawn};

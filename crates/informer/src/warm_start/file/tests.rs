@@ -1,4 +1,4 @@
-//! A file that is replaced is the old one or the new one, and nobody else's.
+//! A replaced file is the old one or the new one, and only its owner can read it.
 
 use std::{
     io::{Read, Write},

@@ -83,7 +83,7 @@ fn reading_is_given_up_when_nobody_waits_for_it() {
     assert!(matches!(given_up, Err(ColdReason::Unreadable(_))));
 }
 
-/// A disk that is full after so many bytes.
+/// A disk that is full after this number of bytes.
 struct Full(usize);
 
 impl Write for Full {
@@ -343,7 +343,7 @@ fn a_revision_that_no_server_would_have_given_is_refused() {
     }
 }
 
-/// A decoder of a packed cache whose dictionaries are made of so many objects.
+/// A decoder of a packed cache whose dictionaries are made of this number of objects.
 fn packing(objects: usize) -> Decoder<Pod> {
     let options = FormOptions::packed(Some(objects));
     let form = Form::new(options, crate::decode::open::<Pod>, Box::new(|_| {}));

@@ -1,5 +1,5 @@
 //! Ends: of a handler, of an informer, of a factory and of a wait; what each leaves behind, and that
-//! whoever waits for one is told.
+//! every wait for one of them ends.
 
 use std::{
     future::pending,

@@ -266,7 +266,7 @@ async fn constructors_in_several_threads_that_ask_in_a_circle_do_not_stand_still
     }
 }
 
-/// Nobody waits for the thread's end, which does not come if constructors stand still.
+/// The test does not join the threads, which do not end if constructors block each other.
 fn in_a_thread<T>(
     factory: &SharedInformerFactory,
     together: &Arc<Barrier>,

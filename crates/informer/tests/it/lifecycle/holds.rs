@@ -1,4 +1,4 @@
-//! Informers that run for as long as somebody holds them.
+//! Informers that run while a hold on them exists.
 
 use std::{sync::Barrier, thread};
 

@@ -196,7 +196,7 @@ async fn an_open_streaming_list_is_no_health_before_its_end() {
     );
 }
 
-/// Streams, and plays events: so many seconds after the one before, of this type, at this revision,
+/// Streams, and plays events, each with the seconds since the previous one, its type, its revision,
 /// new or not. Says when the end is no longer waited for, in seconds since the answer.
 fn deadline(events: &[(u64, FrameKind, &str, bool)]) -> f64 {
     let mut machine = Machine::new(streaming(), fastrand::Rng::with_seed(7));

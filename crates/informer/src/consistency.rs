@@ -3,6 +3,10 @@
 //! Both have the same revision, so any difference means that changes were lost; later changes are in neither. The
 //! module sends no requests and keeps none of the server's objects: it holds one pointer per object.
 
+mod check;
+
+pub(crate) use self::check::ConsistencyCheck;
+
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,

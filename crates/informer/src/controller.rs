@@ -11,23 +11,22 @@ mod applying;
 mod availability;
 mod bounds;
 mod config;
-mod consistency;
 mod end;
 mod found_broken;
+mod guest;
 mod inbox;
 mod process_loop;
 mod processing;
 mod queueing;
 mod run;
 mod syncing;
-mod restore;
 
 pub(crate) use self::{
     applying::Lent,
     availability::Definition,
     bounds::{Bounds, CHANNEL_CAPACITY},
+    guest::{Guest, NoSnapshot, settled_snapshot},
     inbox::Inbox,
-    restore::Restore,
 };
 pub use self::{config::Config, end::Ended, process_loop::ProcessLoop, processing::ProcessError};
 
@@ -45,7 +44,6 @@ use tracing::Instrument;
 use self::{
     applying::report_changes,
     availability::Following,
-    consistency::ConsistencyCheck,
     end::{GoneGuard, LOOP, serve},
     queueing::queue_delta,
     syncing::Unconfirmed,
@@ -54,7 +52,7 @@ use crate::{
     clock,
     indexer::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
-        NotRemovable, StatusNotes,
+        NotRemovable, Snapshot, StatusNotes,
     },
     logs::LogLimiter,
     mutation_detector::MutationDetector,
@@ -63,7 +61,6 @@ use crate::{
     queue::Queue,
     reflector::{Delta, DeltaKind, Reflector, Reporter},
     status::{FailureCause, StatusReader, WaitForSync},
-    warm_start::Moment,
 };
 
 /// A request to the loop.
@@ -85,7 +82,7 @@ pub(crate) enum Command<K> {
     /// Applies the saved lists, one per source. Replies when all objects are in the store.
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
     /// Requests a snapshot of the store that can be saved or compared. Replies when one is available.
-    Moment(oneshot::Sender<Moment<K>>),
+    Snapshot(oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>),
     /// Reports that an object failed to decode when it was read. Sent once per state, by its first reader.
     FoundBroken(ObjectName),
 }
@@ -128,8 +125,7 @@ pub struct Controller<K> {
     phase: watch::Sender<Phase>,
     serving: JoinSet<Option<FailureCause>>,
     report: Reporter,
-    restore: Option<Restore<K>>,
-    consistency_check: Option<ConsistencyCheck<K>>,
+    guests: Vec<Box<dyn Guest<K>>>,
 }
 
 impl<K> fmt::Debug for Controller<K> {
@@ -151,7 +147,7 @@ where
     pub(crate) fn new(
         parts: Parts<K>,
         reflectors: Vec<InnerReflector<K>>,
-        restore: Option<Restore<K>>,
+        guests: Vec<Box<dyn Guest<K>>>,
     ) -> Self {
         let (phase, told) = watch::channel(Phase::Idle);
         let report = parts.report.clone();
@@ -160,7 +156,7 @@ where
             arrived: BTreeSet::new(),
             listed: BTreeSet::new(),
             unconfirmed: None,
-            moments: Vec::new(),
+            snapshot_requests: Vec::new(),
             resyncing: 0,
             notes: StatusNotes::new(report.clone()),
             keyless: LogLimiter::default(),
@@ -177,25 +173,8 @@ where
             phase,
             serving,
             report,
-            restore,
-            consistency_check: None,
+            guests,
         }
-    }
-
-    /// Sets the interval of consistency checks between the store and the server; zero disables them.
-    pub(crate) fn checked(
-        mut self,
-        every: Duration,
-        commands: &mpsc::UnboundedSender<Command<K>>,
-        rng: fastrand::Rng,
-    ) -> Self {
-        if !every.is_zero() {
-            let (commands, report) = (commands.clone(), self.report.clone());
-            let reflectors = &mut self.reflectors;
-            let check = ConsistencyCheck::new(every, reflectors, commands, report, rng);
-            self.consistency_check = Some(check);
-        }
-        self
     }
 
     /// Returns a future that completes when the first list is in the cache.
@@ -242,7 +221,7 @@ struct Serving<K> {
     /// The conditions that are missing until a loaded store counts as confirmed; `None` without a load.
     unconfirmed: Option<Unconfirmed>,
     /// Pending requests for a snapshot of the store.
-    moments: Vec<oneshot::Sender<Moment<K>>>,
+    snapshot_requests: Vec<oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>>,
     /// Number of changes to pop until the last resync is delivered. The next resync waits until this is 0.
     /// Otherwise it would requeue the objects that were just delivered, and keep the queue at its capacity
     /// and new changes out of it.
@@ -261,7 +240,7 @@ where
         let mut arrived = Vec::new();
         loop {
             let more = self.pop().await;
-            self.hand_out_moments();
+            self.reply_with_snapshots();
             self.parts.report.meter.queued(self.parts.queue.len());
             let Parts {
                 queue,
@@ -438,7 +417,7 @@ where
             Command::RemoveListener(id) => processor.remove(id),
             // The caller may have dropped the receiver.
             Command::Settle(reply) => drop(reply.send(())),
-            Command::Moment(reply) => self.moments.push(reply),
+            Command::Snapshot(reply) => self.snapshot_requests.push(reply),
             Command::Fill(lists, reply) => self.fill(lists, reply).await,
             Command::FoundBroken(name) => return self.find_broken(name),
             Command::AddIndices(build, reply) => {
@@ -468,7 +447,7 @@ where
         // Rejects new commands and drops the pending ones, so that their callers receive an error.
         self.parts.commands.close();
         while self.parts.commands.recv().await.is_some() {}
-        self.moments.clear();
+        self.snapshot_requests.clear();
         let discarded = self.parts.processor.close(closing).await;
         // Reports mutations since the last check, including those by the last callbacks.
         let detector = self.parts.mutation_detector.iter_mut();

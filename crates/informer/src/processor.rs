@@ -11,14 +11,14 @@ mod handler_status;
 mod listener;
 mod listener_buffer;
 mod notification;
-mod prefetch;
 mod resync;
 mod telling;
 mod waiting;
 
 pub(crate) use self::{
     buffer::{Buffer, Closing},
-    listener::{Delivery, Listener, ListenerId, Listening, SyncReport, listen},
+    listener::{Delivery, Events, Listener, ListenerId, Listening, SyncReport, listen},
+    notification::{Expansion, Notification},
 };
 pub use self::{handler_status::HandlerStatus, listener_buffer::ListenerBuffer};
 
@@ -27,7 +27,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use futures_core::future::BoxFuture;
 use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
-use self::{notification::Notification, resync::Schedule};
+use self::resync::Schedule;
 use crate::{
     clock,
     event_handler::Event,

@@ -64,10 +64,14 @@ mod file;
 mod format;
 #[cfg(feature = "__fuzzing")]
 pub(crate) mod fuzzing;
+mod restore;
 mod snapshotter;
 
-pub(crate) use self::snapshotter::{Moment, Snapshotter, Storing, Unidentified};
 pub use self::snapshotter::{SaveError, Saved};
+pub(crate) use self::{
+    restore::Restore,
+    snapshotter::{Snapshotter, Storing},
+};
 
 use std::{
     fmt,

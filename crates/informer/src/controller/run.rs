@@ -5,18 +5,16 @@
 
 use std::{future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future};
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::task::{JoinError, JoinSet};
 use tracing::Instrument;
 
 use super::{
-    Controller, Ended, LOOP, Phase, Restore,
+    Controller, Ended, Guest, InnerReflector, LOOP, Phase,
     availability::{self, Availability},
-    consistency,
     end::end_of,
-    restore,
 };
 use crate::{
     clock,
@@ -69,26 +67,22 @@ where
     /// is saved. Only a callback that blocks a dedicated thread continues to run.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         self.phase.send_replace(Phase::Running);
-        let restore = self.restore.take();
+        let mut guests = std::mem::take(&mut self.guests);
         let mut reflecting = JoinSet::new();
-        let ran = self.reflect_until(shutdown, restore.as_ref(), &mut reflecting);
+        let ran = self.reflect_until(shutdown, &mut guests, &mut reflecting);
         let ran = ran.await;
         let mut failure = ran.err().map(|cause| self.report.fail(cause));
         reflecting.shutdown().await;
-        // Requested while the loop still replies, and written while the handlers end.
-        let last = match &restore {
-            Some(restore) if failure.is_none() => Some((restore, restore.moment().await)),
-            _ => None,
-        };
+        let mut last = Vec::new();
+        if failure.is_none() {
+            for guest in &mut guests {
+                last.push(guest.end().await);
+            }
+        }
         let closing = self.drain.map_or(Closing::Discard, |drain| {
             Closing::Drain(clock::from_now(drain))
         });
         self.phase.send_replace(Phase::Stopping(closing));
-        let saving = async {
-            if let Some((restore, moment)) = last {
-                restore.save_moment(moment).await;
-            }
-        };
         let (serving, report) = (&mut self.serving, &self.report);
         let ending = async {
             while let Some(ended) = serving.join_next().await {
@@ -97,7 +91,7 @@ where
                 }
             }
         };
-        tokio::join!(saving, ending);
+        tokio::join!(future::join_all(last), ending);
         match failure {
             Some(failure) => Err(InformerError::clone(&failure)),
             None => Ok(Ended {
@@ -115,20 +109,18 @@ where
     async fn reflect_until(
         &mut self,
         shutdown: impl Future<Output = ()>,
-        restore: Option<&Restore<K>>,
+        guests: &mut [Box<dyn Guest<K>>],
         reflecting: &mut JoinSet<FailureCause>,
     ) -> Result<(), FailureCause> {
         let mut shutdown = pin!(shutdown);
         tokio::select! {
             biased;
             () = &mut shutdown => return Ok(()),
-            begun = caught(restore::begin(restore, &mut self.reflectors)) => begun?,
+            begun = caught(begin(guests, &mut self.reflectors)) => begun?,
         }
         let mut following = self.following.take();
         *reflecting = self.reflect(Availability::Active, None);
-        let mut saving = pin!(caught(restore::save_every_so_often(restore)));
-        let check = self.consistency_check.take();
-        let mut checking = pin!(caught(consistency::check_every_so_often(check)));
+        let mut guests = pin!(run(guests));
         loop {
             tokio::select! {
                 biased;
@@ -142,8 +134,7 @@ where
                     reflecting.shutdown().await;
                     *reflecting = self.reflect(availability, Some(RelistReason::ServedAgain));
                 }
-                saved = &mut saving => saved?,
-                checked = &mut checking => checked?,
+                failed = &mut guests => return Err(failed),
             }
         }
     }
@@ -184,6 +175,22 @@ where
             return ended_early(ended);
         }
         cause
+    }
+}
+
+/// Prepares the reflectors for the guests, one guest after the other.
+async fn begin<K>(guests: &mut [Box<dyn Guest<K>>], reflectors: &mut [InnerReflector<K>]) {
+    for guest in guests {
+        guest.begin(reflectors).await;
+    }
+}
+
+/// Runs the guests. Completes only if one of them panics.
+async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
+    let running = guests.iter_mut().map(|guest| caught(guest.run()));
+    match future::try_join_all(running).await {
+        Err(cause) => cause,
+        Ok(_) => future::pending().await,
     }
 }
 

@@ -7,12 +7,8 @@ use std::collections::BTreeSet;
 
 use tokio::sync::oneshot;
 
-use super::Serving;
-use crate::{
-    object::SourceId,
-    reflector::Delta,
-    warm_start::{Moment, SaveError},
-};
+use super::{Serving, guest::NoSnapshot};
+use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 
 /// The conditions that are missing until a loaded store counts as confirmed.
 pub(super) struct Unconfirmed {
@@ -105,24 +101,24 @@ impl<K: Send + Sync + 'static> Serving<K> {
     ///
     /// If no snapshot can become available before a full buffer of a handler has room, replies with an
     /// error.
-    pub(super) fn hand_out_moments(&mut self) {
+    pub(super) fn reply_with_snapshots(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {
-            for reply in std::mem::take(&mut self.moments) {
+            for reply in std::mem::take(&mut self.snapshot_requests) {
                 // The caller may have dropped the receiver.
-                let _ = reply.send(self.moment());
+                let _ = reply.send(self.settled_snapshot());
             }
         }
     }
 
-    /// Returns a snapshot in which the objects of each source match its revision, so it can be saved.
-    fn moment(&self) -> Moment<K> {
+    /// Returns a snapshot in which the objects of each source match its revision.
+    fn settled_snapshot(&self) -> Result<Snapshot<K>, NoSnapshot> {
         let queue = &self.parts.queue;
         if !self.parts.report.status.is_synced() {
-            return Err(SaveError::NotSynced);
+            return Err(NoSnapshot::NotSynced);
         }
         if !queue.is_empty() && !queue.keeps_order() {
-            return Err(SaveError::Unsettled);
+            return Err(NoSnapshot::Unsettled);
         }
         Ok(self.parts.indexer.snapshot())
     }

@@ -15,7 +15,6 @@ use crate::{
     queue::{BATCH, DeltaFifo, InOrder},
     reflector::{Error, NotServed},
     status::StatusWriter,
-    warm_start::SaveError,
 };
 
 const PERIOD: Duration = Duration::from_secs(10);
@@ -68,7 +67,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         arrived: BTreeSet::new(),
         listed: BTreeSet::new(),
         unconfirmed: None,
-        moments: Vec::new(),
+        snapshot_requests: Vec::new(),
         resyncing: 0,
         notes: StatusNotes::new(report.clone()),
         keyless: LogLimiter::default(),
@@ -169,25 +168,27 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
     assert!(!status.is_synced(), "a list is waiting");
     serving.pop().await;
     assert_eq!(serving.parts.indexer.snapshot().len(), 2);
-    assert!(status.is_synced(), "what came behind it may never end");
+    assert!(status.is_synced(), "later changes are not counted");
     assert!(!serving.parts.queue.is_empty());
 }
 
-/// Asks a loop for a moment of its store, and lets it go on once.
-async fn moment(serving: &mut Serving<Pod>) -> oneshot::Receiver<Moment<Pod>> {
-    let (reply, moment) = oneshot::channel();
-    serving.obey(Command::Moment(reply)).await;
-    serving.hand_out_moments();
-    moment
+/// Requests a snapshot from the loop, and lets the loop reply once.
+async fn request_snapshot(
+    serving: &mut Serving<Pod>,
+) -> oneshot::Receiver<Result<Snapshot<Pod>, NoSnapshot>> {
+    let (reply, snapshot) = oneshot::channel();
+    serving.obey(Command::Snapshot(reply)).await;
+    serving.reply_with_snapshots();
+    snapshot
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_is_saved_only_when_it_is_as_its_sources_were_at_one_moment() {
+async fn a_snapshot_is_returned_when_the_objects_of_each_source_match_its_revision() {
     let added = |n| Delta::added(Object::new(pod(&format!("p{n}"), 2)).unwrap());
     let (mut in_order, _arriving) = due(InOrder::new()).await;
     in_order.accept(added(0)).await;
     assert!(
-        moment(&mut in_order)
+        request_snapshot(&mut in_order)
             .await
             .await
             .unwrap()
@@ -199,26 +200,26 @@ async fn a_store_is_saved_only_when_it_is_as_its_sources_were_at_one_moment() {
     for n in 0..=BATCH {
         by_key.accept(added(n)).await;
     }
-    let mut saved = moment(&mut by_key).await;
+    let mut saved = request_snapshot(&mut by_key).await;
     by_key.pop().await;
-    by_key.hand_out_moments();
-    assert!(saved.try_recv().is_err(), "something waits");
+    by_key.reply_with_snapshots();
+    assert!(saved.try_recv().is_err(), "a change waits in the queue");
     by_key.pop().await;
-    by_key.hand_out_moments();
+    by_key.reply_with_snapshots();
     assert_eq!(saved.await.unwrap().unwrap().len(), BATCH + 1);
 
     by_key.parts.report.status = StatusWriter::new(1);
-    let refused = moment(&mut by_key).await.await.unwrap();
-    assert!(matches!(refused, Err(SaveError::NotSynced)));
+    let refused = request_snapshot(&mut by_key).await.await.unwrap();
+    assert!(matches!(refused, Err(NoSnapshot::NotSynced)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_waits_for_a_moment_does_not_hold_up_the_end() {
+async fn a_handler_that_waits_for_a_snapshot_does_not_delay_the_end() {
     let (mut serving, _arriving) = due(DeltaFifo::new()).await;
     serving
         .accept(Delta::added(Object::new(pod("a", 2)).unwrap()))
         .await;
-    let saved = moment(&mut serving).await;
+    let saved = request_snapshot(&mut serving).await;
     let buffer = Buffer::new(ListenerBuffer::Grow, Arc::from("test"), Arc::default());
     let buffer = Arc::new(buffer);
     let snapshot = serving.parts.indexer.snapshot();
@@ -237,24 +238,24 @@ async fn a_handler_that_waits_for_a_moment_does_not_hold_up_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_key_function_says_is_told_as_one_line_of_bounded_length() {
-    let says = |_: &Object<Pod>| Err(format!("no\ncolon {}", "x".repeat(2 * MESSAGE_BYTES)));
-    let (mut serving, _arriving) = due(DeltaFifo::new().key_func(says)).await;
-    let (tell, told) = std::sync::mpsc::channel();
+async fn an_error_of_a_key_function_is_reported_as_one_line_of_bounded_length() {
+    let key = |_: &Object<Pod>| Err(format!("no\ncolon {}", "x".repeat(2 * MESSAGE_BYTES)));
+    let (mut serving, _arriving) = due(DeltaFifo::new().key_func(key)).await;
+    let (sender, errors) = std::sync::mpsc::channel();
     serving.parts.report.error_handler = Some(Arc::new(move |error: &Error| {
-        tell.send(error.to_string()).expect("somebody listens");
+        sender.send(error.to_string()).expect("the receiver exists");
     }));
     serving
         .accept(Delta::added(Object::new(pod("a", 2)).unwrap()))
         .await;
-    let told = told.try_recv().unwrap();
-    assert!(told.contains("no colon xxx"), "{told}");
+    let error = errors.try_recv().unwrap();
+    assert!(error.contains("no colon xxx"), "{error}");
     let most = MESSAGE_BYTES + 100;
-    assert!(told.len() < most, "{} bytes", told.len());
+    assert!(error.len() < most, "{} bytes", error.len());
 }
 
 #[test]
-fn a_long_list_is_taken_into_the_queue_on_another_thread() {
+fn a_long_list_is_queued_on_another_thread() {
     with_held_pool(async |hold| {
         let (mut serving, _arriving) = due(DeltaFifo::new()).await;
         let pods: Vec<_> = (0..OFFLOADED_MIN)
@@ -264,7 +265,7 @@ fn a_long_list_is_taken_into_the_queue_on_another_thread() {
         let mut accepted = Box::pin(serving.accept(list(0, 1, &pods)));
         assert!(
             accepted.as_mut().now_or_never().is_none(),
-            "this thread does something else"
+            "the work runs on another thread"
         );
         drop(held);
         accepted.await;
@@ -279,7 +280,7 @@ fn a_long_list_is_taken_into_the_queue_on_another_thread() {
         let _held = hold();
         assert!(
             serving.resync().now_or_never().is_none(),
-            "this thread does something else"
+            "the work runs on another thread"
         );
     });
 }

@@ -25,7 +25,6 @@ use tokio::sync::watch;
 use super::{
     Buffer, Closing,
     notification::{Expansion, Notification},
-    prefetch::Prefetch,
     telling::Telling,
 };
 use crate::{
@@ -112,20 +111,47 @@ impl<K> Drop for Listener<K> {
     }
 }
 
-/// The receiving end of a listener's buffer.
-pub(crate) struct Listening<K> {
-    buffer: Arc<Buffer<K>>,
-    /// The notification whose events are being delivered.
-    taken: Option<Expansion<K>>,
-    prefetch: Prefetch<K>,
+/// The events of one notification after the other, in order. [`Expansion`] returns them as they are; a
+/// guest may prepare objects before they are delivered.
+pub(crate) trait Events<K>: Send {
+    /// Starts with another notification, and drops the rest of the last one.
+    fn begin(&mut self, expansion: Expansion<K>);
+
+    /// Returns the next event; `None` at the end of the notification.
+    ///
+    /// A call means that the previous event has been delivered.
+    fn next(&mut self) -> Option<Event<K>>;
+
+    /// Returns the number of events that were not returned yet.
+    fn rest(&self) -> u64;
 }
 
-impl<K: Send + Sync + 'static> Listening<K> {
-    pub(crate) fn new(buffer: &Arc<Buffer<K>>) -> Self {
+impl<K: Send + Sync> Events<K> for Expansion<K> {
+    fn begin(&mut self, expansion: Self) {
+        *self = expansion;
+    }
+
+    fn next(&mut self) -> Option<Event<K>> {
+        Expansion::next(self)
+    }
+
+    fn rest(&self) -> u64 {
+        Expansion::rest(self)
+    }
+}
+
+/// The receiving end of a listener's buffer.
+pub(crate) struct Listening<K, E = Expansion<K>> {
+    buffer: Arc<Buffer<K>>,
+    /// The rest of the notification that is being delivered.
+    events: E,
+}
+
+impl<K: Send + Sync + 'static, E: Events<K>> Listening<K, E> {
+    pub(crate) fn new(buffer: &Arc<Buffer<K>>, events: E) -> Self {
         Self {
             buffer: Arc::clone(buffer),
-            taken: None,
-            prefetch: Prefetch::default(),
+            events,
         }
     }
 
@@ -137,27 +163,19 @@ impl<K: Send + Sync + 'static> Listening<K> {
     /// This method is cancel safe: no event is lost.
     pub(crate) async fn next(&mut self) -> Option<Event<K>> {
         loop {
-            if self.taken.is_none() {
-                let taken = self.taken.insert(self.buffer.next().await?);
-                self.prefetch.begin(taken);
-            }
-            let Some(taken) = &mut self.taken else {
-                continue;
-            };
-            match self.prefetch.next(taken) {
+            match self.events.next() {
                 Some(event) if self.buffer.may_tell() => return Some(event),
                 Some(_) => {
-                    let rest = self.prefetch.rest() + taken.rest();
-                    self.buffer.discard(1 + rest);
-                    self.taken = None;
+                    self.buffer.discard(1 + self.events.rest());
+                    self.events.begin(Expansion::default());
                 }
-                None => self.taken = None,
+                None => self.events.begin(self.buffer.next().await?),
             }
         }
     }
 }
 
-impl<K> Drop for Listening<K> {
+impl<K, E> Drop for Listening<K, E> {
     fn drop(&mut self) {
         self.buffer.ended();
     }
@@ -182,18 +200,18 @@ impl SyncReport {
 }
 
 /// Calls a handler with each event of its buffer, until the buffer is closed.
-pub(crate) async fn listen<K, H>(
+pub(crate) async fn listen<K, E, H>(
     handler: H,
-    listening: Listening<K>,
+    listening: Listening<K, E>,
     name: Arc<str>,
     synced: SyncReport,
 ) where
     K: Send + Sync + 'static,
+    E: Events<K>,
     H: EventHandler<K>,
 {
     // Declaration order: the handler is dropped before `listening`, which reports its end.
     let mut listening = listening;
-    listening.prefetch = Prefetch::here();
     let mut telling = Telling::new(handler, name);
     listening.buffer.listens_here();
     while let Some(event) = listening.next().await {

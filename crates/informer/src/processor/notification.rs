@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use derive_where::derive_where;
+
 use crate::{
     event_handler::Event,
     indexer::{Cause, Changed, Snapshot},
@@ -78,6 +80,7 @@ impl<K> Notification<K> {
 }
 
 /// An iterator over the events of a notification.
+#[derive_where(Default)]
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
     /// The next index in a list of names. (For a snapshot, `after` is the last delivered name.)
@@ -98,7 +101,7 @@ impl<K> Expansion<K> {
     }
 
     /// Returns whether the notification may have many events.
-    pub(super) fn is_bulk(&self) -> bool {
+    pub(crate) fn is_bulk(&self) -> bool {
         matches!(
             self.notification,
             Some(Notification::Join(_) | Notification::Replaced { .. } | Notification::Resync(_))

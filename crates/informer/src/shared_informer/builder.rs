@@ -15,7 +15,8 @@ use super::{
     sampled::Figures,
 };
 use crate::{
-    controller::{Command, Controller, Inbox, Lent, Parts, Restore},
+    consistency::ConsistencyCheck,
+    controller::{Command, Controller, Guest, Inbox, Lent, Parts},
     decode::Decoder,
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers, Snapshot},
     logs,
@@ -27,7 +28,7 @@ use crate::{
     reflector::{Reached, Reflector, RelistSignal, RequestOptions, Settings, settings_methods},
     status::StatusWriter,
     transport::ListerWatcher,
-    warm_start::Snapshotter,
+    warm_start::{Restore, Snapshotter},
 };
 
 /// Builder of a shared informer; [`Builder::build`] creates it.
@@ -140,8 +141,7 @@ where
         let decoder = self.reflectors.decoder(&self.dyntype);
         let decoder = reporting::decoder(decoder, &self.keeping, &report, commands.downgrade());
         prepare(&mut writer, &decoder, self.known);
-        let restore = |it| Restore::new(it, commands.clone(), deltas.clone(), report.clone());
-        let restore = snapshotter.clone().map(restore);
+        let restore = Restore::new(snapshotter.as_ref(), &commands, &deltas, &report);
         let (mut rng, inbox) = (self.reflectors.rng(), Inbox::new(deltas, indexer.clone()));
         let sources = (0..).map(SourceId::new).zip(self.sources);
         let reflector = |(source, lister_watcher)| Reflector {
@@ -184,8 +184,10 @@ where
             snapshotter,
             channel,
         });
-        let controller = Controller::new(parts, sources.map(reflector).collect(), restore);
-        let controller = controller.checked(options.consistency_check(), &shared.commands, rng);
+        let reflectors = sources.map(reflector).collect();
+        let check =
+            ConsistencyCheck::new(options.consistency_check(), &shared.commands, report, rng);
+        let controller = Controller::new(parts, reflectors, guests(restore, check));
         (SharedInformer { shared }, controller)
     }
 }
@@ -195,6 +197,15 @@ where
     Pruned<K>: Resource + Send + Sync + 'static,
 {
     keep_method!(keeping);
+}
+
+fn guests<K: Send + Sync + 'static>(
+    restore: Option<Restore<K>>,
+    check: Option<ConsistencyCheck<K>>,
+) -> Vec<Box<dyn Guest<K>>> {
+    let restore = restore.map(|it| -> Box<dyn Guest<K>> { Box::new(it) });
+    let check = check.map(|it| -> Box<dyn Guest<K>> { Box::new(it) });
+    restore.into_iter().chain(check).collect()
 }
 
 #[expect(

@@ -27,6 +27,7 @@ use crate::{
     logs,
     object::{Deleted, Object},
     panics::panic_message,
+    prefetch::Prefetch,
     processor::{
         Buffer, Closing, Delivery, HandlerStatus, Listener, ListenerId, Listening, SyncReport,
         listen,
@@ -133,7 +134,7 @@ where
         let (id, buffer) = informer.new_buffer(self.buffer, Arc::clone(&name));
         informer.shared.roster.enlist(&buffer, true);
         let (sync_report, handled, synced) = SyncReport::new();
-        let listening = Listening::new(&buffer);
+        let listening = Listening::new(&buffer, Prefetch::default());
         let span = logs::handler_span(&informer.shared.span, &name);
         let listening = listen(self.handler, listening, Arc::clone(&name), sync_report);
         let listening = reporting_panics(listening, Arc::clone(&name)).instrument(span);

@@ -1,10 +1,8 @@
 //! Saving an informer's store on demand.
 
-use tokio::sync::oneshot;
-
 use super::SharedInformer;
 use crate::{
-    controller::Command,
+    controller::settled_snapshot,
     warm_start::{SaveError, Saved},
 };
 
@@ -29,10 +27,7 @@ where
             .snapshotter
             .as_ref()
             .ok_or(SaveError::NoSavedStore)?;
-        let (reply, moment) = oneshot::channel();
-        let asked = self.command(Command::Moment(reply));
-        asked.map_err(|_| SaveError::Stopped)?;
-        let moment = moment.await.unwrap_or(Err(SaveError::Stopped))?;
-        snapshotter.save(moment).await
+        let snapshot = settled_snapshot(&self.shared.commands).await?;
+        snapshotter.save(snapshot).await
     }
 }

@@ -14,7 +14,7 @@ use super::{ListenerBuffer, SharedInformer, Stopped};
 use crate::{
     controller::Command,
     event_handler::Event,
-    processor::{Buffer, Delivery, HandlerStatus, Listener, ListenerId, Listening},
+    processor::{Buffer, Delivery, Expansion, HandlerStatus, Listener, ListenerId, Listening},
 };
 
 /// Stream of the current objects, then of all later changes; it ends with the informer.
@@ -63,7 +63,7 @@ impl<K: Send + Sync + 'static> Subscription<K> {
             has_task: false,
         };
         informer.command(Command::AddListener(listener, None))?;
-        let listening = Listening::new(&buffer);
+        let listening = Listening::new(&buffer, Expansion::default());
         let events = stream::unfold(listening, async move |mut listening| {
             let event = listening.next().await?;
             Some((event, listening))

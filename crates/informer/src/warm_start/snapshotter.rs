@@ -27,6 +27,7 @@ use super::{
     },
 };
 use crate::{
+    controller::NoSnapshot,
     decode::Decoder,
     indexer::Snapshot,
     object::{Object, ObjectName, ResourceVersion, SourceId},
@@ -38,9 +39,6 @@ use crate::{
 /// Timeout of the request for an unknown server identity before a save. It is shorter than the default
 /// `terminationGracePeriodSeconds` of a pod, 30 s.
 const ASKED_AGAIN: Duration = Duration::from_secs(5);
-
-/// A snapshot of a store, or the reason why there is none to save.
-pub(crate) type Moment<K> = Result<Snapshot<K>, SaveError>;
 
 /// The result of a successful save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +100,16 @@ pub enum SaveError {
         /// The underlying error.
         source: std::io::Error,
     },
+}
+
+impl From<NoSnapshot> for SaveError {
+    fn from(reason: NoSnapshot) -> Self {
+        match reason {
+            NoSnapshot::NotSynced => Self::NotSynced,
+            NoSnapshot::Unsettled => Self::Unsettled,
+            NoSnapshot::Stopped => Self::Stopped,
+        }
+    }
 }
 
 /// A source can't identify its server.

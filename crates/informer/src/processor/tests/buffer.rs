@@ -10,7 +10,7 @@ use tokio_test::{assert_pending, assert_ready, task::spawn};
 use super::{BLOCK_2, World, added, buffer, show, told};
 use crate::{
     event_handler::{Event, EventHandler},
-    processor::{Closing, ListenerBuffer, Listening, Notification, SyncReport, listen},
+    processor::{Closing, Expansion, ListenerBuffer, Listening, Notification, SyncReport, listen},
 };
 
 #[test]
@@ -135,7 +135,12 @@ fn a_buffer_is_idle_once_the_next_is_asked_for_and_not_before() {
 fn the_end_of_a_listener_resolves_every_wait_also_if_it_was_never_polled() {
     let (buffer, room) = buffer(BLOCK_2);
     let (synced, _, is_synced) = SyncReport::new();
-    let listening = listen(Quiet, Listening::new(&buffer), Arc::from("test"), synced);
+    let listening = listen(
+        Quiet,
+        Listening::new(&buffer, Expansion::default()),
+        Arc::from("test"),
+        synced,
+    );
     buffer.push(added("a", 1));
     buffer.push(added("b", 2));
     let (mut idle, mut ended) = (spawn(buffer.until_idle()), spawn(buffer.until_ended()));

@@ -13,8 +13,8 @@ use super::{Heard, World, added, buffer, object, show};
 use crate::{
     event_handler::{Callbacks, Event, EventHandler},
     processor::{
-        Buffer, Closing, Delivery, Listener, ListenerBuffer, ListenerId, Listening, Notification,
-        SyncReport, listen,
+        Buffer, Closing, Delivery, Expansion, Listener, ListenerBuffer, ListenerId, Listening,
+        Notification, SyncReport, listen,
     },
     reflector::DeltaKind,
 };
@@ -57,7 +57,7 @@ fn listening(permits: usize) -> Told {
     let mut task = JoinSet::new();
     task.spawn(listen(
         handler,
-        Listening::new(&buffer),
+        Listening::new(&buffer, Expansion::default()),
         Arc::from("test"),
         sync_report,
     ));
@@ -164,7 +164,7 @@ async fn a_drain_ends_at_its_deadline_and_what_is_left_is_counted() {
         });
         let listening = listen(
             handler,
-            Listening::new(&buffer),
+            Listening::new(&buffer, Expansion::default()),
             Arc::from("test"),
             SyncReport::new().0,
         );

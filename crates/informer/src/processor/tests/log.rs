@@ -18,7 +18,7 @@ use tracing::{
 use super::{added, buffer};
 use crate::{
     event_handler::{Event, EventHandler},
-    processor::{ListenerBuffer, Listening, Schedule, SyncReport, listen},
+    processor::{Expansion, ListenerBuffer, Listening, Schedule, SyncReport, listen},
 };
 
 /// What this thread logs while the guards live.
@@ -104,7 +104,7 @@ async fn told(names: &[&str]) -> String {
     for name in names {
         buffer.push(added(name, 1));
     }
-    let listening = Listening::new(&buffer);
+    let listening = Listening::new(&buffer, Expansion::default());
     let mut task = JoinSet::new();
     task.spawn(listen(
         Planted,
@@ -132,7 +132,7 @@ async fn of_a_handler_that_is_always_slow_the_log_has_ten_lines_a_minute_and_the
     for _ in 0..200 {
         buffer.push(added("1000", 1));
     }
-    let listening = Listening::new(&buffer);
+    let listening = Listening::new(&buffer, Expansion::default());
     let (synced, ..) = SyncReport::new();
     let mut task = JoinSet::new();
     task.spawn(listen(Planted, listening, Arc::from("test"), synced));

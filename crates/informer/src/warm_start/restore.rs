@@ -1,4 +1,4 @@
-//! Loads and saves the store of an informer with a warm start.
+//! [`Restore`], a [`Guest`] of the controller: loads and saves the store of an informer with a warm start.
 //!
 //! Guarantees: the loop receives the saved objects as the first list of every source before any reflector runs,
 //! and each reflector receives the revision to resume from. Either all reflectors resume or none.
@@ -8,18 +8,21 @@
 use std::{error::Error as _, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
+use futures_util::FutureExt as _;
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
-use super::{Command, InnerReflector};
+use super::{SaveError, Saved, Snapshotter, snapshotter::Unidentified};
 use crate::{
+    clock,
+    controller::{Command, Guest, InnerReflector, NoSnapshot, settled_snapshot},
+    indexer::Snapshot,
     object::ResourceVersion,
     reflector::{Backoff, Delta, DeltaKind, Error, Reporter, probe_options, read_probe},
     status::{ColdReason, WarmStart},
     transport::{self, Class, ListerWatcher, Retry},
-    warm_start::{Moment, SaveError, Saved, Snapshotter, Unidentified},
 };
 
 /// Timeout of a request. The API server itself ends requests other than watches after one minute
@@ -40,59 +43,54 @@ pub(crate) struct Restore<K> {
     report: Reporter,
 }
 
-/// Loads the saved store, if one is configured, and sets the revisions that the reflectors resume from.
-pub(super) async fn begin<K>(restore: Option<&Restore<K>>, reflectors: &mut [InnerReflector<K>])
-where
-    K: Send + Sync + 'static,
-{
-    if let Some(restore) = restore {
-        restore.begin(reflectors).await;
+impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
+    /// Loads the saved store, and sets the revisions that the reflectors resume from.
+    fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
+        Box::pin(self.load_or_start_cold(reflectors))
     }
-}
 
-/// Saves the store periodically. Never completes.
-pub(super) async fn save_every_so_often<K>(restore: Option<&Restore<K>>)
-where
-    K: Send + Sync + 'static,
-{
-    let every = restore.and_then(|restore| Some((restore, restore.snapshotter.every()?)));
-    let Some((restore, pause)) = every else {
-        return std::future::pending().await;
-    };
-    loop {
-        tokio::time::sleep_until(crate::clock::from_now(pause)).await;
-        restore.save_moment(restore.moment().await).await;
+    /// Saves the store periodically, if a period is set.
+    fn run(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let Some(pause) = self.snapshotter.every() else {
+                return;
+            };
+            loop {
+                sleep_until(clock::from_now(pause)).await;
+                self.save(settled_snapshot(&self.commands).await).await;
+            }
+        })
+    }
+
+    /// Requests the last snapshot, and saves it while the handlers end.
+    fn end(&mut self) -> BoxFuture<'_, BoxFuture<'_, ()>> {
+        let this = &*self;
+        let snapshot = settled_snapshot(&this.commands);
+        Box::pin(snapshot.map(|snapshot| this.save(snapshot).boxed()))
     }
 }
 
 impl<K: Send + Sync + 'static> Restore<K> {
+    /// Creates the guest; `None` without a saved store.
     pub(crate) fn new(
-        snapshotter: Arc<Snapshotter<K>>,
-        commands: mpsc::UnboundedSender<Command<K>>,
-        deltas: mpsc::Sender<Delta<K>>,
-        report: Reporter,
-    ) -> Self {
-        Self {
-            snapshotter,
-            commands,
-            _deltas: deltas,
-            report,
-        }
-    }
-
-    /// Requests a snapshot of the store that can be saved.
-    pub(super) async fn moment(&self) -> Moment<K> {
-        let (reply, moment) = oneshot::channel();
-        let asked = self.commands.send(Command::Moment(reply));
-        asked.map_err(|_| SaveError::Stopped)?;
-        moment.await.unwrap_or(Err(SaveError::Stopped))
+        snapshotter: Option<&Arc<Snapshotter<K>>>,
+        commands: &mpsc::UnboundedSender<Command<K>>,
+        deltas: &mpsc::Sender<Delta<K>>,
+        report: &Reporter,
+    ) -> Option<Self> {
+        Some(Self {
+            snapshotter: Arc::clone(snapshotter?),
+            commands: commands.clone(),
+            _deltas: deltas.clone(),
+            report: report.clone(),
+        })
     }
 
     /// Saves a snapshot, and reports the result in the log and in the status.
-    pub(super) async fn save_moment(&self, moment: Moment<K>) {
-        let saved = match moment {
+    async fn save(&self, snapshot: Result<Snapshot<K>, NoSnapshot>) {
+        let saved = match snapshot {
             Ok(snapshot) => self.snapshotter.save(snapshot).await,
-            Err(error) => Err(error),
+            Err(reason) => Err(SaveError::from(reason)),
         };
         let error = saved.as_ref().err().map(|error| match error.source() {
             Some(cause) => format!("{error}: {cause}"),
@@ -121,7 +119,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
     }
 
     /// Loads the saved store and sets the revisions of the reflectors, and reports the result.
-    async fn begin(&self, reflectors: &mut [InnerReflector<K>]) {
+    async fn load_or_start_cold(&self, reflectors: &mut [InnerReflector<K>]) {
         let outcome = match self.load(reflectors).await {
             Ok(warm) => warm,
             Err(reason) => WarmStart::Cold { reason },

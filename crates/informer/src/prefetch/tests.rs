@@ -1,4 +1,4 @@
-//! What is decoded in advance, and for which handler.
+//! Which objects are decoded in advance, and for which handlers.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
 const OBJECTS: usize = 200;
 
 /// Packed objects of this size, and the notification that delivers all of them.
-fn told(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
+fn deliver(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
     let form = Form::new(FormOptions::packed(None), open, Box::new(|_| {}));
     let decoder = Decoder::<ConfigMap>::new(&(), None).keeping(form);
     let object = |number: usize| {
@@ -26,7 +26,7 @@ fn told(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
         );
         match decoder.object(Codec::Json.object(json.as_bytes()), None) {
             Decoded::Object(object) => object,
-            _ => panic!("{number} is no object"),
+            _ => panic!("object {number} was not decoded"),
         }
     };
     let (indexer, mut writer) = indexer::empty();
@@ -36,13 +36,9 @@ fn told(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
     (objects, Expansion::new(Notification::Join(snapshot)))
 }
 
-/// Tells one event to a handler that reads its object, or does not; whether there was one.
-fn tell(
-    prefetch: &mut Prefetch<ConfigMap>,
-    expansion: &mut Expansion<ConfigMap>,
-    reads: bool,
-) -> Option<usize> {
-    let event = prefetch.next(expansion)?;
+/// Delivers one event to a handler that reads its object if `reads`; returns the number of the object.
+fn next(prefetch: &mut Prefetch<ConfigMap>, reads: bool) -> Option<usize> {
+    let event = prefetch.next()?;
     let object = now(&event).unwrap();
     if reads {
         object.get().unwrap();
@@ -61,17 +57,17 @@ async fn until(mut holds: impl FnMut() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn for_a_handler_that_reads_objects_some_of_the_next_are_decoded() {
-    let (objects, mut expansion) = told(100);
-    let mut prefetch = Prefetch::here();
-    prefetch.begin(&expansion);
+async fn every_second_object_of_a_window_is_decoded_for_a_handler_that_reads() {
+    let (objects, expansion) = deliver(100);
+    let mut prefetch = Prefetch::default();
+    prefetch.begin(expansion);
     for number in 0..SEEN as usize {
         assert!(
             objects[number..]
                 .iter()
                 .all(|object| !object.was_just_decoded())
         );
-        assert_eq!(tell(&mut prefetch, &mut expansion, true), Some(number));
+        assert_eq!(next(&mut prefetch, true), Some(number));
     }
     let mut prefetched = 0;
     for number in SEEN as usize..OBJECTS {
@@ -92,10 +88,10 @@ async fn for_a_handler_that_reads_objects_some_of_the_next_are_decoded() {
             );
             prefetched += 1;
         }
-        assert_eq!(tell(&mut prefetch, &mut expansion, true), Some(number));
+        assert_eq!(next(&mut prefetch, true), Some(number));
     }
     assert_eq!(prefetched, 4);
-    assert_eq!(tell(&mut prefetch, &mut expansion, true), None);
+    assert_eq!(next(&mut prefetch, true), None);
     until(|| {
         while prefetch.threads.try_join_next().is_some() {}
         prefetch.threads.is_empty()
@@ -104,35 +100,32 @@ async fn for_a_handler_that_reads_objects_some_of_the_next_are_decoded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn for_a_handler_that_does_not_read_nothing_is_decoded() {
-    let (objects, mut expansion) = told(100);
-    let mut prefetch = Prefetch::here();
-    prefetch.begin(&expansion);
+async fn nothing_is_decoded_for_a_handler_that_does_not_read() {
+    let (objects, expansion) = deliver(100);
+    let mut prefetch = Prefetch::default();
+    prefetch.begin(expansion);
     for number in 0..OBJECTS {
-        assert_eq!(tell(&mut prefetch, &mut expansion, false), Some(number));
+        assert_eq!(next(&mut prefetch, false), Some(number));
         assert!(prefetch.decoders.is_empty(), "{number}");
     }
     assert!(objects.iter().all(|object| !object.was_just_decoded()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_handler_that_stops_reading_is_left_alone() {
-    let (_, mut expansion) = told(100);
-    let mut prefetch = Prefetch::here();
-    prefetch.begin(&expansion);
+async fn prefetch_ends_when_the_handler_stops_reading() {
+    let (_, expansion) = deliver(100);
+    let mut prefetch = Prefetch::default();
+    prefetch.begin(expansion);
     for number in 0..OBJECTS {
-        assert_eq!(
-            tell(&mut prefetch, &mut expansion, number < 40),
-            Some(number)
-        );
+        assert_eq!(next(&mut prefetch, number < 40), Some(number));
     }
     assert!(matches!(prefetch.reading, Reading::Off) && prefetch.decoders.is_empty());
 }
 
 #[test]
-fn of_large_objects_fewer_are_taken_at_a_time() {
+fn a_window_has_fewer_events_if_objects_are_large() {
     for (bytes, expected) in [(100, WINDOW), (20_000, 4), (200_000, 1)] {
-        let (_, mut expansion) = told(bytes);
+        let (_, mut expansion) = deliver(bytes);
         assert_eq!(window(&mut expansion).len(), expected, "{bytes}");
         assert_eq!(expansion.rest(), (OBJECTS - expected) as u64);
     }

@@ -1,21 +1,22 @@
-//! Compares the store with the server periodically, and requests a new list of sources that differ.
+//! [`ConsistencyCheck`], a guest of the controller: compares the store with the server periodically, and requests a new list of sources that differ.
 //!
 //! Guarantees: checks do not delay the reflectors, because they read snapshots and send their own requests. A
 //! failed request is not retried before the next round.
 //!
 //! A check does not modify the store; the new list does.
 
-use std::{sync::Arc, time::Duration};
+use std::{future, sync::Arc, time::Duration};
 
+use futures_core::future::BoxFuture;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::mpsc,
     time::{sleep, sleep_until, timeout_at},
 };
 
-use super::{Command, InnerReflector};
+use super::{Comparison, Found};
 use crate::{
     clock,
-    consistency::{Comparison, Found},
+    controller::{Command, Guest, InnerReflector, NoSnapshot, settled_snapshot},
     indexer::Snapshot,
     limits::Limits,
     metrics::{Checked, Observed, RelistReason},
@@ -26,7 +27,6 @@ use crate::{
         self, AfterPage, Body, Class, ListBudget, ListOptions, ListerWatcher, Pager,
         ResourceVersionMatch,
     },
-    warm_start::SaveError,
 };
 
 /// Minimum interval between checks; shorter intervals are raised to it. A check costs the server a list.
@@ -44,7 +44,7 @@ const SETTLE_TRIES: u32 = 20;
 const GAP_MAX: u32 = 64;
 
 /// The checks of one informer.
-pub(super) struct ConsistencyCheck<K> {
+pub(crate) struct ConsistencyCheck<K> {
     every: Duration,
     sources: Vec<Source>,
     commands: mpsc::UnboundedSender<Command<K>>,
@@ -94,26 +94,9 @@ impl ListedFor {
     }
 }
 
-/// Runs the checks, if they are enabled. Never completes.
-pub(super) async fn check_every_so_often<K>(check: Option<ConsistencyCheck<K>>)
-where
-    K: Send + Sync + 'static,
-{
-    match check {
-        Some(check) => check.run().await,
-        None => std::future::pending().await,
-    }
-}
-
-impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
-    /// Creates the checks, and connects them to the reflectors.
-    pub(super) fn new(
-        every: Duration,
-        reflectors: &mut [InnerReflector<K>],
-        commands: mpsc::UnboundedSender<Command<K>>,
-        report: Reporter,
-        rng: fastrand::Rng,
-    ) -> Self {
+impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
+    /// Connects the checks to the reflectors.
+    fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();
             reflector.relist = signal;
@@ -125,16 +108,38 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
                 listed_for: None,
             }
         });
-        Self {
-            every: every.max(PERIOD_MIN),
-            sources: sources.collect(),
-            commands,
-            report,
-            rng,
-        }
+        self.sources = sources.collect();
+        Box::pin(future::ready(()))
     }
 
-    async fn run(mut self) {
+    fn run(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(self.check_periodically())
+    }
+
+    fn end(&mut self) -> BoxFuture<'_, BoxFuture<'_, ()>> {
+        let nothing: BoxFuture<'_, ()> = Box::pin(future::ready(()));
+        Box::pin(future::ready(nothing))
+    }
+}
+
+impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
+    /// Creates the checks with this interval; `None` if it is zero.
+    pub(crate) fn new(
+        every: Duration,
+        commands: &mpsc::UnboundedSender<Command<K>>,
+        report: Reporter,
+        rng: fastrand::Rng,
+    ) -> Option<Self> {
+        (!every.is_zero()).then(|| Self {
+            every: every.max(PERIOD_MIN),
+            sources: Vec::new(),
+            commands: commands.clone(),
+            report,
+            rng,
+        })
+    }
+
+    async fn check_periodically(&mut self) {
         loop {
             sleep_until(clock::from_now(self.pause())).await;
             for at in 0..self.sources.len() {
@@ -180,12 +185,10 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
     /// Returns a snapshot in which the objects of each source match its revision.
     async fn settled(&self) -> Option<Snapshot<K>> {
         for _ in 0..SETTLE_TRIES {
-            let (reply, moment) = oneshot::channel();
-            self.commands.send(Command::Moment(reply)).ok()?;
-            match moment.await.ok()? {
+            match settled_snapshot(&self.commands).await {
                 Ok(snapshot) => return Some(snapshot),
-                Err(SaveError::Unsettled) => sleep(SETTLE_PAUSE).await,
-                Err(_) => return None,
+                Err(NoSnapshot::Unsettled) => sleep(SETTLE_PAUSE).await,
+                Err(NoSnapshot::NotSynced | NoSnapshot::Stopped) => return None,
             }
         }
         let informer = &self.report.name;

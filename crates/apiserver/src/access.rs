@@ -75,13 +75,13 @@ pub(crate) struct Gate {
 #[derive(Default)]
 pub(crate) struct Policy {
     /// `None`: authentication is not required.
-    tokens: Option<Vec<(Token, Arc<User>)>>,
+    tokens: Option<Vec<(BearerToken, Arc<User>)>>,
     /// `None`: every request is allowed.
     rules: Option<Vec<Rule>>,
 }
 
 /// A bearer token.
-struct Token(Box<[u8]>);
+struct BearerToken(Box<[u8]>);
 
 /// The user in the peer's certificate; the connection adds it to the extensions of its requests.
 #[derive(Clone)]
@@ -233,7 +233,7 @@ impl Policy {
         assert!(!token.is_empty(), "a token must not be empty");
         self.revoke(token);
         let tokens = self.tokens.get_or_insert_default();
-        tokens.push((Token(token.as_bytes().into()), user.authenticated()));
+        tokens.push((BearerToken(token.as_bytes().into()), user.authenticated()));
     }
 
     pub(crate) fn add_rules(&mut self, rules: impl IntoIterator<Item = Rule>) {
@@ -271,9 +271,9 @@ impl Policy {
     }
 }
 
-// === impl Token ===
+// === impl BearerToken ===
 
-impl Token {
+impl BearerToken {
     fn is(&self, presented: &[u8]) -> Choice {
         self.0.ct_eq(presented)
     }

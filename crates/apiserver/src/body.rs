@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http_body::{Frame, SizeHint};
 
-use crate::response_budget::{FREE_BYTES, Held, ResponseBudget};
+use crate::response_budget::{FREE_BYTES, Reserved, ResponseBudget};
 use crate::status::ApiError;
 
 /// Size of a chunk: a few HTTP/2 frames, and few writes for 100,000 objects.
@@ -28,7 +28,7 @@ enum Content {
     Full(Bytes),
     /// A body of known length that counts towards the [`ResponseBudget`].
     Held {
-        content: Held<Bytes>,
+        content: Reserved<Bytes>,
         /// Remaining bytes.
         left: usize,
     },

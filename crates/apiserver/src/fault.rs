@@ -17,8 +17,8 @@ mod shown;
 mod switchboard;
 
 pub use matching::Match;
-pub(crate) use open_body::Held;
+pub(crate) use open_body::OpenBodyGuard;
 pub use plan::PlanError;
 pub(crate) use plan::{Placed, Plan};
-pub(crate) use rule::{Action, Ending, Fault, Form, Refusal, Restart, Rule, Statement};
+pub(crate) use rule::{Action, Ending, ErrorResponse, Fault, FaultRule, Form, Restart, Statement};
 pub(crate) use switchboard::{Connections, Planned, Switchboard, Verdict};

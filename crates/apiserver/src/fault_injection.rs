@@ -15,7 +15,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::fault::{
-    Action, Ending, Fault, Form, Match, Placed, Plan, PlanError, Refusal, Restart, Rule, Statement,
+    Action, Ending, ErrorResponse, Fault, FaultRule, Form, Match, Placed, Plan, PlanError, Restart,
+    Statement,
 };
 use crate::shared::{Shared, State};
 use crate::status::ApiError;
@@ -156,7 +157,7 @@ impl Answer {
         self.refine(|refusal| refusal.form = Form::Plain)
     }
 
-    fn refine(&self, change: impl FnOnce(&mut Refusal)) -> &Answer {
+    fn refine(&self, change: impl FnOnce(&mut ErrorResponse)) -> &Answer {
         self.shared.faults.refine(self.id, |fault| {
             if let Fault::Answer(refusal) = fault {
                 change(refusal);
@@ -275,12 +276,12 @@ impl Faults {
     ///
     /// If several match, the one added first is used first.
     pub fn answer(&self, matches: Match, status: u16) -> Answer {
-        let refusal = Refusal {
+        let refusal = ErrorResponse {
             code: status,
             form: Form::Status,
             retry_after: None,
         };
-        let mut rule = Rule::new(matches, Fault::Answer(refusal));
+        let mut rule = FaultRule::new(matches, Fault::Answer(refusal));
         rule.times = Some(1);
         Answer {
             id: self.shared.faults.add(rule),

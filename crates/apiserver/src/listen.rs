@@ -27,7 +27,7 @@ use crate::server::Server;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
-use connection::{Alive, Door, Security, converse};
+use connection::{Alive, Security, Settings, accept};
 pub use kubeconfig::Kubeconfig;
 
 /// Maximum number of connections: two per node of a cluster with 10,000 nodes.
@@ -193,13 +193,13 @@ impl Accepting {
                 Some(_) = connections.join_next() => {}
                 accepted = next(listener.as_ref(), open, refused) => {
                     if let Some(stream) = accepted {
-                        let door = Door {
+                        let settings = Settings {
                             server: self.server.clone(),
                             security: self.security.clone(),
                             own_machine: self.own_machine,
                             alive: self.alive.clone(),
                         };
-                        connections.spawn(converse(stream, door));
+                        connections.spawn(accept(stream, settings));
                     }
                 }
             }

@@ -65,7 +65,7 @@ trait Content: Send + Sync {
 }
 
 /// The content of one response; dropping it returns its slots.
-pub(crate) struct Held<T> {
+pub(crate) struct Reserved<T> {
     content: Arc<Mutex<Option<T>>>,
     budget: Arc<ResponseBudget>,
     number: u64,
@@ -87,7 +87,7 @@ impl Default for ResponseBudget {
 
 impl ResponseBudget {
     /// Holds a response that shares no memory with the store.
-    pub(crate) fn hold_bytes(self: &Arc<Self>, bytes: Bytes) -> Result<Held<Bytes>, ApiError> {
+    pub(crate) fn hold_bytes(self: &Arc<Self>, bytes: Bytes) -> Result<Reserved<Bytes>, ApiError> {
         let slots = bytes.len() / SLOT_BYTES;
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
     }
@@ -110,7 +110,7 @@ impl ResponseBudget {
         self: &Arc<Self>,
         slots: usize,
         content: T,
-    ) -> Result<Held<T>, ApiError> {
+    ) -> Result<Reserved<T>, ApiError> {
         self.reserve(slots + SLOTS_OF_CHUNK, content)
     }
 
@@ -126,7 +126,7 @@ impl ResponseBudget {
         self: &Arc<Self>,
         slots: usize,
         content: T,
-    ) -> Result<Held<T>, ApiError> {
+    ) -> Result<Reserved<T>, ApiError> {
         let content = Arc::new(Mutex::new(Some(content)));
         let mut open = self.open.lock();
         let evicted = if open.slots + slots > self.slots_max {
@@ -154,7 +154,7 @@ impl ResponseBudget {
         if !fits {
             return Err(ApiError::too_many_requests().retry_in(1));
         }
-        Ok(Held {
+        Ok(Reserved {
             content,
             budget: Arc::clone(self),
             number,
@@ -183,14 +183,14 @@ impl<T: Send> Content for Mutex<Option<T>> {
     }
 }
 
-impl<T> Held<T> {
+impl<T> Reserved<T> {
     /// Reads from the content, unless it was evicted.
     pub(crate) fn with<R>(&self, read: impl FnOnce(&mut T) -> R) -> Result<R, Evicted> {
         self.content.lock().as_mut().map(read).ok_or(Evicted)
     }
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for Reserved<T> {
     fn drop(&mut self) {
         let mut open = self.budget.open.lock();
         if let Some(response) = open.responses.remove(&self.number) {

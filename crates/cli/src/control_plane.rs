@@ -96,7 +96,7 @@ pub(crate) struct Process {
 }
 
 /// Access for writes of one kind, in the namespace of an object.
-struct Door<K> {
+struct Writes<K> {
     client: Client,
     kind: PhantomData<fn() -> K>,
 }
@@ -261,22 +261,22 @@ impl Process {
         Cache::new(informer, self.reads.clone())
     }
 
-    fn door<K>(&self) -> Door<K> {
-        Door {
+    fn writes<K>(&self) -> Writes<K> {
+        Writes {
             client: self.client.clone(),
             kind: PhantomData,
         }
     }
 }
 
-// === impl Door ===
+// === impl Writes ===
 
-impl<K> Door<K>
+impl<K> Writes<K>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
     /// The API for the namespace of an object.
-    fn beside(&self, object: &impl Resource) -> Api<K> {
+    fn in_namespace_of(&self, object: &impl Resource) -> Api<K> {
         self.to(object.meta().namespace.as_deref())
     }
 

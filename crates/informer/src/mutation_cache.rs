@@ -341,7 +341,7 @@ where
         let cache = self.informer.indexer().snapshot();
         let was_empty = layer.is_empty();
         let result = act(layer, &cache);
-        let (let_go, lapsed) = (std::mem::take(&mut layer.let_go), layer.take_lapsed());
+        let (released, lapsed) = (std::mem::take(&mut layer.released), layer.take_lapsed());
         listeners.record(&lapsed);
         let begins = was_empty && !layer.is_empty();
         if !listeners.is_empty() && (begins || !lapsed.is_empty()) {
@@ -349,7 +349,7 @@ where
         }
         drop(laid);
         // Dropped after the lock is released: a destructor of the user's type may call the overlay.
-        drop(let_go);
+        drop(released);
         result
     }
 }

@@ -62,12 +62,12 @@ static THREADS: Semaphore = Semaphore::const_new(offload::WIDTH_MAX);
 pub(crate) struct Prefetch<K> {
     /// Maximum number of threads for this handler.
     width: usize,
-    reading: Reading,
+    read_count: ReadCount,
     /// The notification that is being delivered.
     expansion: Expansion<K>,
     /// The next events, already removed from the notification.
-    telling: VecDeque<Event<K>>,
-    /// The events after those in `telling`.
+    current: VecDeque<Event<K>>,
+    /// The events after those in `current`.
     upcoming: VecDeque<Event<K>>,
     /// Number of events of this notification that were returned.
     given: Arc<AtomicUsize>,
@@ -80,7 +80,7 @@ pub(crate) struct Prefetch<K> {
 
 /// Whether the handler reads the objects that it receives.
 #[derive(Clone, Copy, Default)]
-enum Reading {
+enum ReadCount {
     /// The handler does not read them, or no threads are available.
     #[default]
     Off,
@@ -89,7 +89,7 @@ enum Reading {
     Counting { seen: u32, read: u32 },
 }
 
-impl Reading {
+impl ReadCount {
     const BEGIN: Self = Self::Counting { seen: 0, read: 0 };
 }
 
@@ -104,20 +104,20 @@ impl<K: Send + Sync + 'static> Events<K> for Prefetch<K> {
     fn begin(&mut self, expansion: Expansion<K>) {
         let is_long = expansion.is_bulk() && expansion.rest() >= EVENTS_MIN;
         self.width = if is_long { offload::width_here() } else { 0 };
-        self.reading = Reading::Off;
+        self.read_count = ReadCount::Off;
         if self.width > 0 {
-            self.reading = Reading::BEGIN;
+            self.read_count = ReadCount::BEGIN;
             self.given = Arc::default();
         }
         self.expansion = expansion;
-        self.telling.clear();
+        self.current.clear();
         self.upcoming.clear();
         self.decoders.clear();
         self.last = None;
     }
 
     fn rest(&self) -> u64 {
-        let removed = self.telling.len() + self.upcoming.len();
+        let removed = self.current.len() + self.upcoming.len();
         removed as u64 + self.expansion.rest()
     }
 
@@ -125,23 +125,23 @@ impl<K: Send + Sync + 'static> Events<K> for Prefetch<K> {
         if let Some(last) = self.last.take() {
             self.count(&last);
         }
-        if self.telling.is_empty() {
-            self.telling = std::mem::take(&mut self.upcoming);
+        if self.current.is_empty() {
+            self.current = std::mem::take(&mut self.upcoming);
             if !self.decoders.is_empty() {
-                if self.telling.is_empty() {
-                    self.telling = window(&mut self.expansion);
+                if self.current.is_empty() {
+                    self.current = window(&mut self.expansion);
                 }
                 self.prefetch_window();
             }
         }
-        // If `telling` is empty here, `upcoming` is empty too.
-        let Some(event) = self.telling.pop_front().or_else(|| self.expansion.next()) else {
+        // If `current` is empty here, `upcoming` is empty too.
+        let Some(event) = self.current.pop_front().or_else(|| self.expansion.next()) else {
             self.decoders.clear();
             return None;
         };
         let number = self.given.fetch_add(1, Ordering::Relaxed);
         let is_left_to_handler = number.is_multiple_of(self.decoders.len() + 1);
-        if is_left_to_handler && matches!(self.reading, Reading::Counting { .. }) {
+        if is_left_to_handler && matches!(self.read_count, ReadCount::Counting { .. }) {
             let object = now(&event).filter(|object| object.is_decoded_each_time());
             self.last = object.cloned();
         }
@@ -153,7 +153,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
     /// Fills `upcoming` with the next window, and sends a part of its objects to the decoding threads.
     fn prefetch_window(&mut self) {
         self.upcoming = window(&mut self.expansion);
-        let first = self.given.load(Ordering::Relaxed) + self.telling.len();
+        let first = self.given.load(Ordering::Relaxed) + self.current.len();
         let mut shares: Vec<_> = self.decoders.iter().map(|_| Vec::new()).collect();
         for (number, event) in (first..).zip(&self.upcoming) {
             let share = (number % (shares.len() + 1)).checked_sub(1);
@@ -172,7 +172,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
 
     /// Counts whether the handler has read an object that it received.
     fn count(&mut self, told: &Object<K>) {
-        let Reading::Counting { seen, read } = &mut self.reading else {
+        let ReadCount::Counting { seen, read } = &mut self.read_count else {
             return;
         };
         *seen += 1;
@@ -181,10 +181,10 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
             return;
         }
         if *read >= READ_MIN {
-            self.reading = Reading::BEGIN;
+            self.read_count = ReadCount::BEGIN;
             self.start();
         } else {
-            self.reading = Reading::Off;
+            self.read_count = ReadCount::Off;
             self.decoders.clear();
         }
     }

@@ -7,12 +7,13 @@
 //! The controller's task owns the processor. The processor does not read the queue or write the store.
 
 mod buffer;
+mod calls;
 mod handler_status;
 mod listener;
 mod listener_buffer;
 mod notification;
 mod resync;
-mod telling;
+
 mod waiting;
 
 pub(crate) use self::{

@@ -172,7 +172,7 @@ pub struct Reflector<K, S> {
     pub(crate) relist: RelistSignal,
     /// Reports the end of a standalone reflector; `None` inside an informer, which reports for its reflectors.
     /// Last field, so that all others are dropped before.
-    pub(crate) alone: Option<Stopped>,
+    pub(crate) alone: Option<StoppedGuard>,
 }
 
 impl<K, S> fmt::Debug for Reflector<K, S> {
@@ -292,9 +292,9 @@ impl<K, S: Clone> Reflector<K, S> {
 }
 
 /// Reports on drop that a reflector has stopped, whether or not it ever ran.
-pub(crate) struct Stopped(StatusWriter, SourceId);
+pub(crate) struct StoppedGuard(StatusWriter, SourceId);
 
-impl Drop for Stopped {
+impl Drop for StoppedGuard {
     fn drop(&mut self) {
         self.0.activity(self.1, Activity::Stopped);
     }

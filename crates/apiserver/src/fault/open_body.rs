@@ -59,7 +59,7 @@ struct Orders {
 }
 
 /// Registration of an open body; dropping it removes the body.
-pub(crate) struct Held {
+pub(crate) struct OpenBodyGuard {
     open: Arc<Mutex<Open>>,
     requests: Arc<Recorder>,
     request: Arc<LoggedRequest>,
@@ -69,7 +69,7 @@ pub(crate) struct Held {
 /// A body with its faults.
 struct Disturbed {
     inner: Body,
-    held: Held,
+    held: OpenBodyGuard,
     disturbance: Disturbance,
     steps: VecDeque<Step>,
     pause: Option<Pin<Box<Sleep>>>,
@@ -86,7 +86,11 @@ struct Disturbed {
 
 impl OpenBodies {
     /// Registers a body before it is read; for a watch, in the step that registers the watch.
-    pub(crate) fn enter(&self, requests: &Arc<Recorder>, request: &Arc<LoggedRequest>) -> Held {
+    pub(crate) fn enter(
+        &self,
+        requests: &Arc<Recorder>,
+        request: &Arc<LoggedRequest>,
+    ) -> OpenBodyGuard {
         let mut open = self.0.lock();
         let frozen = open.frozen.iter().any(|matches| matches.matches(request));
         if frozen {
@@ -99,7 +103,7 @@ impl OpenBodies {
             inbox: Arc::clone(&inbox),
         };
         open.bodies.insert(request.sequence, body);
-        Held {
+        OpenBodyGuard {
             open: Arc::clone(&self.0),
             requests: Arc::clone(requests),
             request: Arc::clone(request),
@@ -176,9 +180,9 @@ impl Inbox {
     }
 }
 
-// === impl Held ===
+// === impl OpenBodyGuard ===
 
-impl Held {
+impl OpenBodyGuard {
     pub(super) fn request(&self) -> &LoggedRequest {
         &self.request
     }
@@ -201,7 +205,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for OpenBodyGuard {
     fn drop(&mut self) {
         self.open.lock().bodies.remove(&self.request.sequence);
     }

@@ -11,7 +11,8 @@ mod token;
 use super::edit::{EDITS, Edit};
 use super::matching::Match;
 use super::rule::{
-    Action, After, ENDINGS, Fault, Form, Moment, Refusal, Restart, Rule, Split, Statement, Which,
+    Action, After, ENDINGS, ErrorResponse, Fault, FaultRule, Form, Moment, Restart, Split,
+    Statement, Which,
 };
 use crate::route::Verb;
 use parser::{Parser, share};
@@ -149,7 +150,8 @@ impl Parser<'_> {
             let message = format!("`{fault}` is for watches only");
             return Err(Mistake { at, message });
         }
-        self.limits(Rule::new(matches, fault)).map(Statement::Rule)
+        self.limits(FaultRule::new(matches, fault))
+            .map(Statement::Rule)
     }
 
     fn matches(&mut self) -> Parsed<Match> {
@@ -243,7 +245,7 @@ impl Parser<'_> {
         }
     }
 
-    fn refusal(&mut self, code: u16) -> Parsed<Refusal> {
+    fn refusal(&mut self, code: u16) -> Parsed<ErrorResponse> {
         let form = if self.takes("plain") {
             Form::Plain
         } else if code == 504 && self.takes("too-large") {
@@ -258,7 +260,7 @@ impl Parser<'_> {
             })?),
             None => None,
         };
-        Ok(Refusal {
+        Ok(ErrorResponse {
             code,
             form,
             retry_after,
@@ -340,7 +342,7 @@ impl Parser<'_> {
     }
 
     /// Parses the limits of a rule: which matching requests it affects.
-    fn limits(&mut self, mut rule: Rule) -> Parsed<Rule> {
+    fn limits(&mut self, mut rule: FaultRule) -> Parsed<FaultRule> {
         loop {
             let token = self.peek();
             let Some(word) = token.word() else {

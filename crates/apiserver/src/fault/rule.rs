@@ -17,13 +17,13 @@ use crate::route::Verb;
 pub(crate) enum Statement {
     /// Seeds the probabilities of the rules that follow.
     Seed(u64),
-    Rule(Rule),
+    Rule(FaultRule),
     Action(Action),
 }
 
 /// A fault that waits for requests.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Rule {
+pub(crate) struct FaultRule {
     pub(crate) matches: Match,
     pub(crate) fault: Fault,
     /// Number of matching requests that pass first.
@@ -37,7 +37,7 @@ pub(crate) struct Rule {
 /// The effect on a request or on the body of its response.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fault {
-    Answer(Refusal),
+    Answer(ErrorResponse),
     /// The connection breaks before the response.
     Reset,
     /// Watches with `sendInitialEvents` are rejected, as by a server without streaming lists.
@@ -52,7 +52,7 @@ pub(crate) enum Fault {
 
 /// An error instead of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct ErrorResponse {
     pub(crate) code: u16,
     pub(crate) form: Form,
     pub(crate) retry_after: Option<u32>,
@@ -149,11 +149,11 @@ pub(crate) const ENDINGS: [(&str, Ending); 3] = [
     ("freeze", Ending::Freeze),
 ];
 
-// === impl Rule ===
+// === impl FaultRule ===
 
-impl Rule {
-    pub(crate) fn new(matches: Match, fault: Fault) -> Rule {
-        Rule {
+impl FaultRule {
+    pub(crate) fn new(matches: Match, fault: Fault) -> FaultRule {
+        FaultRule {
             matches,
             fault,
             skip: 0,
@@ -163,7 +163,7 @@ impl Rule {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for FaultRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.matches, self.fault)?;
         if self.skip > 0 {
@@ -245,7 +245,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.code)?;
         match self.form {

@@ -11,8 +11,8 @@ use super::edit::Edit;
 use super::matching::Match;
 use super::plan::parse;
 use super::rule::{
-    Action, After, Ending, Fault, Form, Moment, Refusal, Restart, Rule, Share, Split, Statement,
-    Which,
+    Action, After, Ending, ErrorResponse, Fault, FaultRule, Form, Moment, Restart, Share, Split,
+    Statement, Which,
 };
 
 /// Path of the client-go tests, relative to this crate.
@@ -35,11 +35,11 @@ macro_rules! forms {
 }
 
 forms!(FAULTS, fault(Fault) {
-    Fault::Answer(Refusal { form: Form::Status, retry_after: None, .. }) => "CODE",
-    Fault::Answer(Refusal { form: Form::Status, retry_after: Some(_), .. }) => "CODE retry-after=N",
-    Fault::Answer(Refusal { form: Form::Plain, retry_after: None, .. }) => "CODE plain",
-    Fault::Answer(Refusal { form: Form::Plain, retry_after: Some(_), .. }) => "CODE plain retry-after=N",
-    Fault::Answer(Refusal { form: Form::TooLarge, .. }) => "504 too-large",
+    Fault::Answer(ErrorResponse { form: Form::Status, retry_after: None, .. }) => "CODE",
+    Fault::Answer(ErrorResponse { form: Form::Status, retry_after: Some(_), .. }) => "CODE retry-after=N",
+    Fault::Answer(ErrorResponse { form: Form::Plain, retry_after: None, .. }) => "CODE plain",
+    Fault::Answer(ErrorResponse { form: Form::Plain, retry_after: Some(_), .. }) => "CODE plain retry-after=N",
+    Fault::Answer(ErrorResponse { form: Form::TooLarge, .. }) => "504 too-large",
     Fault::Reset => "reset",
     Fault::RefuseStreaming => "refuse streaming",
     Fault::Delay(Moment::Answer, _) => "delay answer",
@@ -93,9 +93,9 @@ forms!(ACTIONS, action(Action) {
 const LIMITS: [&str; 6] = ["named", "in", "from", "skip=N", "chance=P%", "xN"];
 
 /// Returns the limits that a rule uses.
-fn limits(rule: &Rule) -> impl Iterator<Item = &'static str> {
+fn limits(rule: &FaultRule) -> impl Iterator<Item = &'static str> {
     // Destructured, so that a new field is a compile error here.
-    let Rule {
+    let FaultRule {
         matches,
         fault: _,
         skip,

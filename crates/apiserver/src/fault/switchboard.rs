@@ -16,8 +16,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::disturbance::Laid;
-use super::open_body::{Held, OpenBodies};
-use super::rule::{Action, Ending, Fault, Moment, Refusal, Rule};
+use super::open_body::{OpenBodies, OpenBodyGuard};
+use super::rule::{Action, Ending, ErrorResponse, Fault, FaultRule, Moment};
 use crate::body::Body;
 use crate::request_log::{LoggedRequest, Recorder};
 use crate::route::Verb;
@@ -55,7 +55,7 @@ struct Rules {
 
 /// An active rule with its counters.
 struct InForce {
-    rule: Rule,
+    rule: FaultRule,
     skip: u64,
     left: Option<u64>,
     rng: fastrand::Rng,
@@ -71,7 +71,7 @@ pub(crate) struct Verdict {
 /// Replacement of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planned {
-    Refusal(Refusal),
+    ErrorResponse(ErrorResponse),
     Reset,
     NoStreaming,
 }
@@ -122,7 +122,7 @@ impl Switchboard {
     }
 
     /// Adds a rule; the returned number identifies it.
-    pub(crate) fn add(&self, rule: Rule) -> u64 {
+    pub(crate) fn add(&self, rule: FaultRule) -> u64 {
         self.rules.lock().add(rule)
     }
 
@@ -177,7 +177,7 @@ impl Switchboard {
             self.requests.hit(request.sequence, &hit);
             if answers {
                 verdict.answer = match in_force.rule.fault {
-                    Fault::Answer(refusal) => Some(Planned::Refusal(refusal)),
+                    Fault::Answer(refusal) => Some(Planned::ErrorResponse(refusal)),
                     Fault::RefuseStreaming => Some(Planned::NoStreaming),
                     _ => Some(Planned::Reset),
                 };
@@ -187,12 +187,12 @@ impl Switchboard {
     }
 
     /// Registers the body of a watch; must be called in the step that registers the watch.
-    pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> Held {
+    pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
 
     /// Applies faults to the body of a watch.
-    pub(crate) fn disturb_watch(&self, held: Held, body: Body) -> Body {
+    pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body) -> Body {
         let laid = self.lay(held.request());
         held.disturb(body, laid)
     }
@@ -261,7 +261,7 @@ impl Connections {
 // === impl Rules ===
 
 impl Rules {
-    fn add(&mut self, rule: Rule) -> u64 {
+    fn add(&mut self, rule: FaultRule) -> u64 {
         if self.by_id.len() >= USED_UP_MAX {
             self.by_id.retain(|_, in_force| in_force.left != Some(0));
         }

@@ -9,7 +9,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 
 use crate::body::{Body, BoxError};
-use crate::fault::{Form, Planned, Refusal, Verdict};
+use crate::fault::{ErrorResponse, Form, Planned, Verdict};
 use crate::reply::Reply;
 use crate::request_log::LoggedRequest;
 use crate::shared::Shared;
@@ -33,7 +33,7 @@ impl Verdict {
             return Ok(None);
         };
         Ok(Some(match planned {
-            Planned::Refusal(refusal) => refusal.reply(shared),
+            Planned::ErrorResponse(refusal) => refusal.reply(shared),
             Planned::NoStreaming => match request.options.check_watch(false) {
                 Err(refused) => Err(refused),
                 Ok(()) => Err(ApiError::of_code(422)),
@@ -50,7 +50,7 @@ impl Verdict {
 
     /// Adds the headers that a `Status` does not imply.
     pub(crate) fn mark(&self, response: &mut Response<Body>) {
-        let Some(Planned::Refusal(refusal)) = self.answer else {
+        let Some(Planned::ErrorResponse(refusal)) = self.answer else {
             return;
         };
         let headers = response.headers_mut();
@@ -67,7 +67,7 @@ impl Verdict {
     }
 }
 
-impl Refusal {
+impl ErrorResponse {
     fn reply(&self, shared: &Shared) -> Result<Reply, ApiError> {
         let error = match self.form {
             Form::TooLarge => {

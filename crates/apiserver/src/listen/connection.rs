@@ -76,7 +76,7 @@ pub(super) enum Security {
 }
 
 /// The settings shared by all connections of a listener.
-pub(super) struct Door {
+pub(super) struct Settings {
     pub(super) server: Server,
     pub(super) security: Security,
     pub(super) own_machine: Option<OwnMachine>,
@@ -120,13 +120,13 @@ impl Alive {
 }
 
 /// Serves one connection until the peer or the listener ends it.
-pub(super) async fn converse(stream: TcpStream, door: Door) {
-    match door.security.clone() {
-        Security::Plain => speak(stream, None, door).await,
+pub(super) async fn accept(stream: TcpStream, settings: Settings) {
+    match settings.security.clone() {
+        Security::Plain => serve_http(stream, None, settings).await,
         #[cfg(feature = "tls")]
         Security::Tls(tls) => {
             match tokio::time::timeout(HEADER_TIMEOUT, tls.accept(stream)).await {
-                Ok(Ok((stream, user))) => speak(stream, user, door).await,
+                Ok(Ok((stream, user))) => serve_http(stream, user, settings).await,
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => tracing::debug!("TLS handshake timed out"),
             }
@@ -135,14 +135,14 @@ pub(super) async fn converse(stream: TcpStream, door: Door) {
 }
 
 /// Serves HTTP on a connection.
-async fn speak<I>(io: I, user: Option<Arc<User>>, door: Door)
+async fn serve_http<I>(io: I, user: Option<Arc<User>>, settings: Settings)
 where
     I: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let streams = Streams {
         tasks: Arc::default(),
         any: Arc::default(),
-        alive: door.alive,
+        alive: settings.alive,
     };
     let mut builder = auto::Builder::new(streams.clone());
     builder
@@ -158,9 +158,9 @@ where
         .max_concurrent_streams(STREAMS_MAX);
     let asked = Arc::new(Notify::new());
     let requests = Requests {
-        server: door.server,
+        server: settings.server,
         peer: user.map(Peer),
-        own_machine: door.own_machine,
+        own_machine: settings.own_machine,
         asked: Arc::clone(&asked),
     };
     let io = TokioIo::new(StallTimeout::new(io));

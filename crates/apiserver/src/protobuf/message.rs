@@ -23,7 +23,7 @@ const VALUES_MAX: usize = 500_000;
 
 /// An error with its place.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct MessageError {
     /// From the innermost to the outermost step.
     path: Vec<Step>,
     reason: Reason,
@@ -52,31 +52,31 @@ enum Slot<'a> {
     Message(Vec<&'a [u8]>),
 }
 
-// === impl Refusal ===
+// === impl MessageError ===
 
-impl Refusal {
-    fn below(mut self, step: Step) -> Refusal {
+impl MessageError {
+    fn below(mut self, step: Step) -> MessageError {
         self.path.push(step);
         self
     }
 }
 
-impl From<Reason> for Refusal {
-    fn from(reason: Reason) -> Refusal {
-        Refusal {
+impl From<Reason> for MessageError {
+    fn from(reason: Reason) -> MessageError {
+        MessageError {
             path: Vec::new(),
             reason,
         }
     }
 }
 
-impl From<WireError> for Refusal {
-    fn from(error: WireError) -> Refusal {
+impl From<WireError> for MessageError {
+    fn from(error: WireError) -> MessageError {
         Reason::from(error).into()
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for MessageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, step) in self.path.iter().rev().enumerate() {
             match step {
@@ -108,12 +108,17 @@ impl Decoder {
         &mut self,
         id: MessageId,
         bytes: &[u8],
-    ) -> Result<Map<String, Value>, Refusal> {
+    ) -> Result<Map<String, Value>, MessageError> {
         self.members(self.messages.get(id), &[bytes], 1)
     }
 
     /// Decodes one message; `depth` is the number of nested JSON containers, including this one.
-    fn message(&mut self, id: MessageId, parts: &[&[u8]], depth: usize) -> Result<Value, Refusal> {
+    fn message(
+        &mut self,
+        id: MessageId,
+        parts: &[&[u8]],
+        depth: usize,
+    ) -> Result<Value, MessageError> {
         let message = self.messages.get(id);
         let mut value = match message.form {
             Form::Object => return self.members(message, parts, depth).map(Value::Object),
@@ -145,7 +150,7 @@ impl Decoder {
         message: &'static Message,
         parts: &[&[u8]],
         depth: usize,
-    ) -> Result<Map<String, Value>, Refusal> {
+    ) -> Result<Map<String, Value>, MessageError> {
         if depth > DEPTH_MAX {
             return Err(too_deep().into());
         }
@@ -166,7 +171,7 @@ impl Decoder {
                     members.extend(inner);
                 }
                 Ok(Some(value)) => {
-                    let counted = self.count().map_err(Refusal::from);
+                    let counted = self.count().map_err(MessageError::from);
                     counted.map_err(|refusal| refusal.below(Step::Member(field.name)))?;
                     members.insert(field.name.to_owned(), value);
                 }
@@ -185,7 +190,7 @@ impl Decoder {
         slot: &mut Slot<'a>,
         value: WireValue<'a>,
         depth: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MessageError> {
         match field.container {
             Container::One => match (field.value, value) {
                 (Type::Message(_), WireValue::Bytes(bytes)) => match slot {
@@ -221,7 +226,7 @@ impl Decoder {
         items: &mut Vec<Value>,
         value: WireValue<'_>,
         depth: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MessageError> {
         match (value_type, value) {
             (Type::Bool | Type::Int32 | Type::Int64, WireValue::Bytes(packed)) => {
                 let mut packed = WireFields::new(packed);
@@ -249,7 +254,7 @@ impl Decoder {
         entries: &mut Map<String, Value>,
         value: WireValue<'_>,
         depth: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), MessageError> {
         let bytes = value.bytes()?;
         self.count()?;
         let (mut key, mut sent) = (String::new(), None);
@@ -276,7 +281,7 @@ impl Decoder {
         value_type: Type,
         value: WireValue<'_>,
         depth: usize,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, MessageError> {
         match (value_type, value) {
             (Type::Message(id), WireValue::Bytes(bytes)) => self.message(id, &[bytes], depth),
             (value_type, value) => Ok(scalar::scalar(value_type, value)?),
@@ -289,7 +294,7 @@ impl Decoder {
         field: &Field,
         slot: Slot<'_>,
         depth: usize,
-    ) -> Result<Option<Value>, Refusal> {
+    ) -> Result<Option<Value>, MessageError> {
         let depth = match field.presence {
             Presence::Inline => depth,
             _ => depth + 1,

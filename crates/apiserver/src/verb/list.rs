@@ -19,13 +19,13 @@ use crate::status::ApiError;
 use crate::storage::{Compacted, Entry, Snapshot};
 
 pub(crate) use body::write;
-use token::Token;
+use token::ContinueToken;
 
 /// One page of a collection.
 pub(crate) struct Page {
     pub(crate) revision: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
-    /// Token for the next page, if there is one.
+    /// Continue token for the next page, if there is one.
     pub(crate) continue_token: Option<String>,
     /// Number of remaining objects, if it is known without reading them.
     pub(crate) remaining: Option<usize>,
@@ -124,7 +124,7 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
 
 /// Selects the state that a token names.
 fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
-    let token = Token::decode(token)
+    let token = ContinueToken::decode(token)
         .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;
     if !matches!(call.options.revision()?, Revision::Unset | Revision::Any) {
         return Err(ApiError::bad_request(
@@ -172,7 +172,7 @@ fn page(start: &Start, prefix: &str, selection: &Selection) -> Page {
     let more = range.peek().is_some();
     let revision = start.snapshot.revision;
     let continue_token = entries.last().filter(|_| more).map(|last: &Arc<Entry>| {
-        let token = Token {
+        let token = ContinueToken {
             revision: Some(revision),
             start: format!("{}\0", &last.key[prefix.len()..]),
         };

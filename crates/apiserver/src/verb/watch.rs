@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::body::Body;
-use crate::fault::Held;
+use crate::fault::OpenBodyGuard;
 use crate::negotiate::Representation;
 use crate::request_log::LoggedRequest;
 use crate::resource::Resource;
@@ -68,7 +68,7 @@ enum Start {
 struct Opened {
     registration: Registration,
     receiver: Receiver,
-    held: Held,
+    held: OpenBodyGuard,
     /// The collection, if all its objects are sent first.
     snapshot: Option<Snapshot>,
     /// Events since the start.

@@ -24,7 +24,7 @@ use kube_informer::{
 use serde_json::json;
 
 use super::{
-    ControlPlane, Door, Process, Reconciler,
+    ControlPlane, Process, Reconciler, Writes,
     cache::Cache,
     controller_name, controller_uid, is_leaving,
     step::{Kind, Loop, Teller},
@@ -44,8 +44,8 @@ struct Controller {
     replica_sets: Cache<ReplicaSet>,
     /// Indexes replica sets by their Deployment's uid.
     owned: IndexToken,
-    write_deployments: Door<Deployment>,
-    write_replica_sets: Door<ReplicaSet>,
+    write_deployments: Writes<Deployment>,
+    write_replica_sets: Writes<ReplicaSet>,
 }
 
 /// Handles events of Deployments.
@@ -92,8 +92,8 @@ pub(crate) async fn open(
         deployments: process.cache(&deployments),
         replica_sets: process.cache(&replica_sets),
         owned,
-        write_deployments: process.door(),
-        write_replica_sets: process.door(),
+        write_deployments: process.writes(),
+        write_replica_sets: process.writes(),
     };
     plane.staff(who, queue, controller, WORKERS);
     Ok(())
@@ -207,7 +207,7 @@ impl Reconciler for Controller {
         }
         let Some(current) = current else {
             self.write_replica_sets
-                .beside(&*deployment)
+                .in_namespace_of(&*deployment)
                 .create(&PostParams::default(), &replica_set)
                 .await?;
             return Ok(());
@@ -225,7 +225,7 @@ impl Controller {
         let name = set.metadata.name.as_deref().unwrap_or_default();
         let patch = json!({"metadata": {"uid": set.metadata.uid}, "spec": {"replicas": wanted}});
         self.write_replica_sets
-            .beside(set)
+            .in_namespace_of(set)
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())
@@ -269,7 +269,7 @@ impl Controller {
         }});
         let name = deployment.metadata.name.as_deref().unwrap_or_default();
         self.write_deployments
-            .beside(deployment)
+            .in_namespace_of(deployment)
             .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    ControlPlane, Door, Process, Reconciler,
+    ControlPlane, Process, Reconciler, Writes,
     cache::Cache,
     is_gone, is_leaving,
     step::{Kind, Loop, Teller},
@@ -51,7 +51,7 @@ struct Agent {
     fates: Fates,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    write_pods: Door<Pod>,
+    write_pods: Writes<Pod>,
 }
 
 /// A pod's container on this node.
@@ -97,7 +97,7 @@ pub(crate) fn open(
         fates: fates.clone(),
         queue: queue.clone(),
         teller,
-        write_pods: process.door(),
+        write_pods: process.writes(),
     };
     plane.staff(&who, queue, agent, WORKERS);
     Ok(())
@@ -294,7 +294,12 @@ impl Agent {
         let at_once = DeleteParams::default()
             .grace_period(0)
             .preconditions(this_one);
-        match self.write_pods.beside(pod).delete(name, &at_once).await {
+        match self
+            .write_pods
+            .in_namespace_of(pod)
+            .delete(name, &at_once)
+            .await
+        {
             Err(error) if !is_gone(&error) => Err(error.into()),
             _ => Ok(()),
         }

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{
-    ControlPlane, Door, Process, Reconciler,
+    ControlPlane, Process, Reconciler, Writes,
     cache::Cache,
     controller_name, controller_uid,
     deployment::pods,
@@ -51,8 +51,8 @@ struct Controller {
     teller: Teller,
     /// Number of ready pods when each replica set last needed no change.
     content: Mutex<BTreeMap<ObjectName, i32>>,
-    write_replica_sets: Door<ReplicaSet>,
-    write_pods: Door<Pod>,
+    write_replica_sets: Writes<ReplicaSet>,
+    write_pods: Writes<Pod>,
 }
 
 /// Handles events of replica sets.
@@ -105,8 +105,8 @@ pub(crate) async fn open(
         queue: queue.clone(),
         teller,
         content: Mutex::default(),
-        write_replica_sets: process.door(),
-        write_pods: process.door(),
+        write_replica_sets: process.writes(),
+        write_pods: process.writes(),
     };
     plane.staff(who, queue, controller, WORKERS);
     Ok(())
@@ -277,7 +277,7 @@ impl Controller {
                 let pod = pod_of(set);
                 let created = self
                     .write_pods
-                    .beside(set)
+                    .in_namespace_of(set)
                     .create(&PostParams::default(), &pod)
                     .await;
                 outcome = created.map(drop);
@@ -297,7 +297,12 @@ impl Controller {
             ..Preconditions::default()
         };
         let params = DeleteParams::default().preconditions(this_one);
-        match self.write_pods.beside(pod).delete(name, &params).await {
+        match self
+            .write_pods
+            .in_namespace_of(pod)
+            .delete(name, &params)
+            .await
+        {
             Ok(_) => Ok(true),
             Err(error) if is_gone(&error) => Ok(false),
             Err(error) => Err(error),
@@ -333,7 +338,7 @@ impl Controller {
         }});
         let name = set.metadata.name.as_deref().unwrap_or_default();
         self.write_replica_sets
-            .beside(set)
+            .in_namespace_of(set)
             .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{
-    ControlPlane, Door, Process, Reconciler,
+    ControlPlane, Process, Reconciler, Writes,
     cache::Cache,
     is_leaving,
     node_agent::{has_ended, node_of},
@@ -42,7 +42,7 @@ struct Controller {
     on_node: IndexToken,
     memory: Arc<Memory>,
     teller: Teller,
-    write_pods: Door<Pod>,
+    write_pods: Writes<Pod>,
 }
 
 /// State of the scheduler in addition to its caches.
@@ -142,7 +142,7 @@ pub(crate) async fn open(
         on_node,
         memory,
         teller,
-        write_pods: process.door(),
+        write_pods: process.writes(),
     };
     plane.staff(who, queue, controller, WORKERS);
     Ok(())
@@ -352,7 +352,7 @@ impl Controller {
             "status": {"conditions": conditions},
         });
         self.write_pods
-            .beside(pod)
+            .in_namespace_of(pod)
             .patch_status(handle.name(), &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())

@@ -16,7 +16,7 @@ use super::{
     processing::{Processing, Shared},
 };
 use crate::{
-    reflector::{Delta, Reflector, ReflectorStore, Stopped, StoreError},
+    reflector::{Delta, Reflector, ReflectorStore, StoppedGuard, StoreError},
     status::{InformerError, StatusReader, WaitForSync},
 };
 
@@ -34,7 +34,7 @@ pub struct ProcessLoop<K> {
     processing: Processing<K>,
     /// Reports the end. This field is last, so the other fields are dropped before it.
     #[derive_where(skip)]
-    stopped: Option<Stopped>,
+    stopped: Option<StoppedGuard>,
 }
 
 impl<K> ProcessLoop<K>

@@ -15,7 +15,7 @@ use super::{
     SharedInformerFactory,
     kind::{KindError, KindRef},
     options::{InformerOptions, OptionsConflict},
-    registry::{Ending, EntryId, Found, Registry, Want},
+    registry::{Ending, EntryId, Lookup, Registry, Want},
     request::Request,
 };
 use crate::{shared_informer::SharedInformer, status::Status};
@@ -131,7 +131,7 @@ impl SharedInformerFactory {
         self.held(self.get_or_make(request, Want::Held))
     }
 
-    fn held<K>(&self, found: Found<K>) -> Hold<K> {
+    fn held<K>(&self, found: Lookup<K>) -> Hold<K> {
         Hold {
             informer: found.informer,
             id: found.id,

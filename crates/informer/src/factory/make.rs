@@ -12,7 +12,7 @@ use super::{
     definitions::Followed,
     listing::{Coverage, Registered},
     options::{InformerOptions, OptionsConflict, QueueKind},
-    registry::{Found, Key, Lifetime, New, Run, Want},
+    registry::{Key, Lifetime, Lookup, New, Run, Want},
     request::Request,
     scope::{Scope, Section},
 };
@@ -40,7 +40,7 @@ impl SharedInformerFactory {
         &self,
         request: Request<K>,
         want: Want,
-    ) -> Result<Found<K>, OptionsConflict>
+    ) -> Result<Lookup<K>, OptionsConflict>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
     {
@@ -55,7 +55,7 @@ impl SharedInformerFactory {
         })
     }
 
-    pub(super) fn get_or_make<K>(&self, request: Request<K>, want: Want) -> Found<K>
+    pub(super) fn get_or_make<K>(&self, request: Request<K>, want: Want) -> Lookup<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
     {
@@ -68,7 +68,7 @@ impl SharedInformerFactory {
         request: Request<K>,
         want: Want,
         accept: impl Fn(Option<&InformerOptions<K>>) -> Result<(), E>,
-    ) -> Result<Found<K>, E>
+    ) -> Result<Lookup<K>, E>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
     {

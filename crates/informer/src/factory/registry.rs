@@ -61,7 +61,7 @@ pub(super) struct New<K> {
 }
 
 /// A registered informer.
-pub(super) struct Found<K> {
+pub(super) struct Lookup<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) id: EntryId,
 }
@@ -166,7 +166,7 @@ impl Registry {
         want: Want,
         accept: impl Fn(Option<&InformerOptions<K>>) -> Result<(), E>,
         make: impl FnOnce() -> New<K>,
-    ) -> Result<Found<K>, E> {
+    ) -> Result<Lookup<K>, E> {
         if let Some(found) = self.get_if(key, want, &accept)? {
             return Ok(found);
         }
@@ -189,7 +189,7 @@ impl Registry {
         self.spawn(begun.flatten());
         // Dropped without the lock, because these values own user code.
         drop((run, ended));
-        accepted.map(|()| Found { informer, id })
+        accepted.map(|()| Lookup { informer, id })
     }
 
     /// Returns the informer of a key if one exists that has not ended, and if `accept` accepts its options.
@@ -198,7 +198,7 @@ impl Registry {
         key: &Key,
         want: Want,
         accept: impl Fn(Option<&InformerOptions<K>>) -> Result<(), E>,
-    ) -> Result<Option<Found<K>>, E> {
+    ) -> Result<Option<Lookup<K>>, E> {
         let mut state = self.state.lock();
         let Some((id, registered)) = state.find::<K>(key) else {
             return Ok(None);
@@ -208,7 +208,7 @@ impl Registry {
         let begun = self.take(&mut state, id, want);
         drop(state);
         self.spawn(begun);
-        Ok(Some(Found { informer, id }))
+        Ok(Some(Lookup { informer, id }))
     }
 
     /// Registers an informer of the program; returns `false` if the key has another informer.

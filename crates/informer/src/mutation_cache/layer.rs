@@ -51,7 +51,7 @@ pub(super) struct Limits {
 pub(super) struct Layer<K> {
     limits: Limits,
     /// The newest write of each name.
-    written: BTreeMap<ObjectName, Written<K>>,
+    written: BTreeMap<ObjectName, PendingWrite<K>>,
     /// The deleted objects.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
     /// Number of writes and deletions added so far.
@@ -59,7 +59,7 @@ pub(super) struct Layer<K> {
     /// Number of rollbacks of the server's revision at the last check.
     rollbacks: u64,
     /// Removed objects, which the caller drops outside the lock.
-    pub(super) let_go: Vec<Object<K>>,
+    pub(super) released: Vec<Object<K>>,
     /// Names of writes and deletions that lapsed since the last [`Layer::take_lapsed`].
     lapsed: Vec<ObjectName>,
 }
@@ -74,7 +74,7 @@ enum End {
     Lapsed,
 }
 
-struct Written<K> {
+struct PendingWrite<K> {
     object: Object<K>,
     since: Since,
     /// Whether the cache has had an object of this uid since the write.
@@ -108,7 +108,7 @@ impl<K> Layer<K> {
             gone: BTreeMap::new(),
             came: 0,
             rollbacks: 0,
-            let_go: Vec::new(),
+            released: Vec::new(),
             lapsed: Vec::new(),
         }
     }
@@ -140,18 +140,18 @@ impl<K: Resource> Layer<K> {
         let deleted = self
             .gone
             .contains_key(&(name.clone(), Arc::from(object.uid())));
-        let older = |known: &Written<K>| object.revision() < known.object.revision();
+        let older = |known: &PendingWrite<K>| object.revision() < known.object.revision();
         if deleted || self.written.get(&name).is_some_and(older) {
-            self.let_go.push(object);
+            self.released.push(object);
             return;
         }
-        let write = Written {
+        let write = PendingWrite {
             object,
             since: self.now(),
             cached: false,
         };
         let replaced = self.written.insert(name.clone(), write);
-        self.let_go.extend(replaced.map(|written| written.object));
+        self.released.extend(replaced.map(|written| written.object));
         self.settle_name(&name, cache);
         while self.written.len() > self.limits.capacity {
             let oldest = self.written.iter().min_by_key(|(_, written)| written.since);
@@ -206,7 +206,7 @@ impl<K: Resource> Layer<K> {
 
     fn look(&self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         let cached = cache.get(name);
-        if let Some(Written { object, .. }) = self.written.get(name)
+        if let Some(PendingWrite { object, .. }) = self.written.get(name)
             && (cached.is_some() || self.limits.absent == Absent::Shown)
         {
             return View::Written(object.clone());
@@ -286,7 +286,7 @@ impl<K: Resource> Layer<K> {
 
     fn remove(&mut self, name: &ObjectName) {
         let written = self.written.remove(name);
-        self.let_go.extend(written.map(|written| written.object));
+        self.released.extend(written.map(|written| written.object));
     }
 
     fn now(&mut self) -> Since {
@@ -298,7 +298,7 @@ impl<K: Resource> Layer<K> {
     }
 }
 
-impl<K: Resource> Written<K> {
+impl<K: Resource> PendingWrite<K> {
     /// Returns how the write ended, or `None` if the cache has not caught up with it.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);

@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 
 /// The labels of one object, borrowed from it.
 #[derive(Clone, Copy, Debug)]
-pub struct Labels<'a>(Kept<'a>);
+pub struct Labels<'a>(Repr<'a>);
 
 #[derive(Clone, Copy, Debug)]
-enum Kept<'a> {
+enum Repr<'a> {
     Map(Option<&'a BTreeMap<String, String>>),
     Set(&'a Joined),
 }
@@ -82,26 +82,26 @@ impl Joined {
 
 impl<'a> Labels<'a> {
     pub(super) fn of_map(labels: Option<&'a BTreeMap<String, String>>) -> Self {
-        Self(Kept::Map(labels))
+        Self(Repr::Map(labels))
     }
 
     pub(super) fn of_set(labels: &'a LabelSet) -> Self {
-        Self(Kept::Set(labels))
+        Self(Repr::Set(labels))
     }
 
     /// Returns the value of a label; `None` if the object does not have it.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         match self.0 {
-            Kept::Map(labels) => labels?.get(key).map(String::as_str),
-            Kept::Set(labels) => labels.get(key),
+            Repr::Map(labels) => labels?.get(key).map(String::as_str),
+            Repr::Set(labels) => labels.get(key),
         }
     }
 
     /// Returns all labels, ordered by key.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let (map, set) = match self.0 {
-            Kept::Map(labels) => (labels, None),
-            Kept::Set(labels) => (None, Some(labels)),
+            Repr::Map(labels) => (labels, None),
+            Repr::Set(labels) => (None, Some(labels)),
         };
         let map = map.into_iter().flatten();
         let map = map.map(|(key, value)| (key.as_str(), value.as_str()));

@@ -71,8 +71,8 @@ async fn every_second_object_of_a_window_is_decoded_for_a_handler_that_reads() {
     }
     let mut prefetched = 0;
     for number in SEEN as usize..OBJECTS {
-        if prefetch.telling.len() == WINDOW - 1 && prefetch.upcoming.len() == WINDOW {
-            let upcoming = &objects[number + prefetch.telling.len()..];
+        if prefetch.current.len() == WINDOW - 1 && prefetch.upcoming.len() == WINDOW {
+            let upcoming = &objects[number + prefetch.current.len()..];
             until(|| {
                 upcoming[..WINDOW]
                     .iter()
@@ -119,7 +119,7 @@ async fn prefetch_ends_when_the_handler_stops_reading() {
     for number in 0..OBJECTS {
         assert_eq!(next(&mut prefetch, number < 40), Some(number));
     }
-    assert!(matches!(prefetch.reading, Reading::Off) && prefetch.decoders.is_empty());
+    assert!(matches!(prefetch.read_count, ReadCount::Off) && prefetch.decoders.is_empty());
 }
 
 #[test]

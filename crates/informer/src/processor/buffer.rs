@@ -67,7 +67,7 @@ struct State<K> {
     /// `Some` while another thread expands a list in `waiting`. Nothing can be received meanwhile.
     unfolding: Option<Unfolding>,
     /// The notification that the listener is delivering.
-    telling: Option<Telling>,
+    call: Option<CallInProgress>,
     closing: Option<Closing>,
     /// Whether the listener has ended.
     ended: bool,
@@ -107,7 +107,7 @@ struct Unfolding {
     has_resync: bool,
 }
 
-struct Telling {
+struct CallInProgress {
     number: u64,
     since: Instant,
     is_resync: bool,
@@ -117,17 +117,16 @@ struct Telling {
 impl<K> State<K> {
     /// Records that the notification in progress has been delivered.
     fn finish(&mut self) {
-        if let Some(told) = self.telling.take() {
+        if let Some(told) = self.call.take() {
             self.synced |= told.is_marker;
         }
     }
 
     /// Returns the number and the time of the oldest message that is not completely delivered.
     fn oldest(&self) -> Option<(u64, Instant)> {
-        let telling = self.telling.as_ref().map(|told| (told.number, told.since));
+        let call = self.call.as_ref().map(|told| (told.number, told.since));
         let unfolding = self.unfolding.as_ref();
-        telling
-            .or_else(|| unfolding.and_then(|unfolding| unfolding.oldest))
+        call.or_else(|| unfolding.and_then(|unfolding| unfolding.oldest))
             .or_else(|| self.oldest_waiting())
     }
 
@@ -139,7 +138,7 @@ impl<K> State<K> {
     fn depth(&self) -> usize {
         let unfolding = self.unfolding.as_ref();
         let away = unfolding.map_or(0, |unfolding| unfolding.messages);
-        away + self.waiting.len() + usize::from(self.telling.is_some())
+        away + self.waiting.len() + usize::from(self.call.is_some())
     }
 
     fn lag(&self) -> Duration {
@@ -160,7 +159,7 @@ impl<K> Buffer<K> {
             state: Mutex::new(State {
                 waiting,
                 unfolding: None,
-                telling: None,
+                call: None,
                 closing: None,
                 ended: false,
                 synced: false,
@@ -318,7 +317,7 @@ impl<K> Buffer<K> {
                     return None;
                 }
                 if let Some(slot) = state.waiting.pop() {
-                    state.telling = Some(Telling {
+                    state.call = Some(CallInProgress {
                         number: slot.number,
                         since: slot.since,
                         is_resync: slot.notification.is_resync(),
@@ -441,7 +440,7 @@ impl<K> Buffer<K> {
         let unfolding = state.unfolding.as_ref();
         unfolding.is_some_and(|unfolding| unfolding.has_resync)
             || state.waiting.has_resync()
-            || state.telling.as_ref().is_some_and(|told| told.is_resync)
+            || state.call.as_ref().is_some_and(|told| told.is_resync)
     }
 
     /// Waits until all notifications pushed before this call have been handled, or the listener ended.

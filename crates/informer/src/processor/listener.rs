@@ -24,8 +24,8 @@ use tokio::sync::watch;
 
 use super::{
     Buffer, Closing,
+    calls::Calls,
     notification::{Expansion, Notification},
-    telling::Telling,
 };
 use crate::{
     event_handler::{Event, EventHandler},
@@ -212,11 +212,11 @@ pub(crate) async fn listen<K, E, H>(
 {
     // Declaration order: the handler is dropped before `listening`, which reports its end.
     let mut listening = listening;
-    let mut telling = Telling::new(handler, name);
+    let mut calls = Calls::new(handler, name);
     listening.buffer.listens_here();
     while let Some(event) = listening.next().await {
         let is_synced = matches!(event, Event::Synced);
-        telling.tell(event, &listening.buffer).await;
+        calls.call(event, &listening.buffer).await;
         if is_synced {
             // The status is updated before the waiters wake, so that they find it synced.
             listening.buffer.finish();

@@ -6,7 +6,7 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Reached, Reflector, ReflectorStore, RelistSignal, Stopped,
+    Reached, Reflector, ReflectorStore, RelistSignal, StoppedGuard,
     report::Reporter,
     settings::{Settings, settings_methods},
 };
@@ -67,7 +67,7 @@ impl<K: Resource> ReflectorBuilder<K> {
         report.meter = self
             .settings
             .meter(&title, &self.dyntype, |_| Arc::new(status));
-        let alone = Some(Stopped(report.status.clone(), SourceId::default()));
+        let alone = Some(StoppedGuard(report.status.clone(), SourceId::default()));
         Reflector {
             source: SourceId::default(),
             lister_watcher: self.source,

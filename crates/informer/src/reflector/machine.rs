@@ -145,7 +145,7 @@ pub(crate) enum WatchEnd<'a> {
     /// The end bookmark of a streaming list did not arrive in time.
     Overdue(&'a Error),
     /// The store did not accept a change in time, so the watch was closed.
-    LetGo,
+    StoreFull,
     /// The body ended without an error, this long after the request.
     Closed(Duration),
     /// A list was requested, because the store differs from the server.

@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 use crate::processor::{Buffer, HandlerStatus};
 
 /// Weak references to the buffers of all handlers and subscriptions, in the order of registration.
-pub(super) struct Roster<K>(Mutex<Vec<Listening<K>>>);
+pub(super) struct Roster<K>(Mutex<Vec<Member<K>>>);
 
-struct Listening<K> {
+struct Member<K> {
     buffer: Weak<Buffer<K>>,
     /// True for a handler, which the informer runs in a task. False for a subscription, which the user polls.
     has_task: bool,
@@ -21,9 +21,9 @@ impl<K> Roster<K> {
     }
 
     pub(super) fn enlist(&self, buffer: &Arc<Buffer<K>>, has_task: bool) {
-        let mut listening = self.0.lock();
-        listening.retain(|listening| listening.buffer.strong_count() > 0);
-        listening.push(Listening {
+        let mut members = self.0.lock();
+        members.retain(|members| members.buffer.strong_count() > 0);
+        members.push(Member {
             buffer: Arc::downgrade(buffer),
             has_task,
         });
@@ -40,18 +40,18 @@ impl<K> Roster<K> {
     ///
     /// Does not wait for subscriptions, which may not be polled, or for the handler whose callback calls this.
     pub(super) async fn until_idle(&self) {
-        for buffer in self.buffers(|listening| listening.has_task) {
+        for buffer in self.buffers(|members| members.has_task) {
             if !buffer.is_told_here() {
                 buffer.until_idle().await;
             }
         }
     }
 
-    fn buffers(&self, wanted: impl Fn(&Listening<K>) -> bool) -> Vec<Arc<Buffer<K>>> {
-        let listening = self.0.lock();
-        let wanted = listening.iter().filter(|listening| wanted(listening));
+    fn buffers(&self, wanted: impl Fn(&Member<K>) -> bool) -> Vec<Arc<Buffer<K>>> {
+        let members = self.0.lock();
+        let wanted = members.iter().filter(|members| wanted(members));
         wanted
-            .filter_map(|listening| listening.buffer.upgrade())
+            .filter_map(|members| members.buffer.upgrade())
             .collect()
     }
 }

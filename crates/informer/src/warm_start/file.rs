@@ -40,13 +40,13 @@ pub(super) fn replace<T, E>(
     make_folder(folder)?;
     // The lock is a separate file that is never renamed, so that all writers lock the same file.
     let lock = own(OpenOptions::new().write(true).create(true).truncate(false))
-        .open(beside(path, "lock"))?;
+        .open(with_extension(path, "lock"))?;
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(ReplaceError::Busy),
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }
-    let unfinished = Unfinished(beside(path, "tmp"));
+    let unfinished = Unfinished(with_extension(path, "tmp"));
     // If this fails, creating the new file reports the error.
     let _ = fs::remove_file(&unfinished.0);
     let mut file = own(OpenOptions::new().write(true).create_new(true)).open(&unfinished.0)?;
@@ -88,7 +88,7 @@ impl Drop for Unfinished {
 }
 
 /// Returns the path with an ending appended, for example `pods.jsonl.lock`.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn with_extension(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or(OsStr::new("store")).to_owned();
     name.push(".");
     name.push(ending);

@@ -39,9 +39,9 @@ pub(super) struct State<T> {
 
 /// The tasks to wake after an operation.
 enum Wake {
-    Nobody,
+    None,
     One,
-    Everybody,
+    All,
     /// All waiting tasks and drains.
     Drains,
 }
@@ -91,9 +91,9 @@ impl<T: Clone + Eq + Hash> Shared<T> {
             drop(state);
         }
         match wake {
-            Wake::Nobody => {}
+            Wake::None => {}
             Wake::One => self.ready.notify_one(),
-            Wake::Everybody => self.ready.notify_waiters(),
+            Wake::All => self.ready.notify_waiters(),
             Wake::Drains => {
                 self.ready.notify_waiters();
                 self.drained.notify_waiters();
@@ -172,16 +172,16 @@ impl<T: Clone + Eq + Hash> State<T> {
             if queue.is_idle() || queue.phase() == Phase::ShutDown {
                 Wake::Drains
             } else {
-                Wake::Everybody
+                Wake::All
             }
         } else if self.waiting == 0 {
-            Wake::Nobody
+            Wake::None
         } else if sooner || wake_ups.pushed > 1 {
-            Wake::Everybody
+            Wake::All
         } else if wake_ups.pushed == 1 {
             Wake::One
         } else {
-            Wake::Nobody
+            Wake::None
         }
     }
 }

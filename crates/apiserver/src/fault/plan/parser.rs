@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::token::{Kind, Token};
+use super::token::{Kind, PlanToken};
 use super::{Mistake, Parsed};
 use crate::fault::rule::Share;
 
@@ -15,13 +15,13 @@ const PERIOD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Consumes tokens one by one.
 pub(super) struct Parser<'a> {
-    tokens: Vec<Token<'a>>,
+    tokens: Vec<PlanToken<'a>>,
     next: usize,
 }
 
 impl<'a> Parser<'a> {
     /// `tokens` ends with [`Kind::End`], which is never consumed.
-    pub(super) fn new(tokens: Vec<Token<'a>>) -> Parser<'a> {
+    pub(super) fn new(tokens: Vec<PlanToken<'a>>) -> Parser<'a> {
         Parser { tokens, next: 0 }
     }
 
@@ -30,7 +30,7 @@ impl<'a> Parser<'a> {
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
 
-    pub(super) fn peek(&self) -> Token<'a> {
+    pub(super) fn peek(&self) -> PlanToken<'a> {
         self.tokens[self.next].clone()
     }
 
@@ -72,7 +72,7 @@ impl<'a> Parser<'a> {
     /// Parses a name, quoted or not.
     pub(super) fn name(&mut self, what: &str) -> Parsed<String> {
         let name = match self.peek().kind {
-            Kind::Word(word) => word.to_owned(),
+            Kind::PlanToken(word) => word.to_owned(),
             Kind::Text(text) => text,
             _ => return self.expected(what),
         };

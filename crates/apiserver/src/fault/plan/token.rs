@@ -9,7 +9,7 @@ use crate::fault::matching::Word;
 
 /// One token of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Token<'a> {
+pub(super) struct PlanToken<'a> {
     pub(super) kind: Kind<'a>,
     /// Byte offset of its start.
     pub(super) at: usize,
@@ -17,7 +17,7 @@ pub(super) struct Token<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
-    Word(&'a str),
+    PlanToken(&'a str),
     /// Quoted text with JSON's escapes.
     Text(String),
     Colon,
@@ -27,7 +27,7 @@ pub(super) enum Kind<'a> {
 }
 
 /// Splits a plan into tokens; a comment extends from `#` to the end of its line.
-pub(super) fn tokens(text: &str) -> Parsed<Vec<Token<'_>>> {
+pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
@@ -50,7 +50,7 @@ pub(super) fn tokens(text: &str) -> Parsed<Vec<Token<'_>>> {
             first if Word::holds(first) => {
                 let length = rest.find(|next| !Word::holds(next));
                 let length = length.unwrap_or(rest.len());
-                (Some(Kind::Word(&rest[..length])), length)
+                (Some(Kind::PlanToken(&rest[..length])), length)
             }
             first if first.is_whitespace() => (None, first.len_utf8()),
             _ => {
@@ -58,10 +58,10 @@ pub(super) fn tokens(text: &str) -> Parsed<Vec<Token<'_>>> {
                 return Err(Mistake { at, message });
             }
         };
-        tokens.extend(kind.map(|kind| Token { kind, at }));
+        tokens.extend(kind.map(|kind| PlanToken { kind, at }));
         at += length;
     }
-    tokens.push(Token {
+    tokens.push(PlanToken {
         kind: Kind::End,
         at,
     });
@@ -82,20 +82,20 @@ fn quoted(rest: &str) -> Option<usize> {
     None
 }
 
-impl<'a> Token<'a> {
+impl<'a> PlanToken<'a> {
     /// The word, if the token is one.
     pub(super) fn word(&self) -> Option<&'a str> {
         match self.kind {
-            Kind::Word(word) => Some(word),
+            Kind::PlanToken(word) => Some(word),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Token<'_> {
+impl fmt::Display for PlanToken<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Word(word) => write!(f, "`{word}`"),
+            Kind::PlanToken(word) => write!(f, "`{word}`"),
             Kind::Text(_) => f.write_str("text in quotes"),
             Kind::Colon => f.write_str("`:`"),
             Kind::Separator => f.write_str("the end of the statement"),

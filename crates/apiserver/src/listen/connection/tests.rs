@@ -29,13 +29,13 @@ fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
 fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
     let (alive, _ended) = Alive::new();
     let mut tasks = JoinSet::new();
-    let door = Door {
+    let settings = Settings {
         server,
         security: Security::Plain,
         own_machine: None,
         alive,
     };
-    tasks.spawn(speak(io, None, door));
+    tasks.spawn(serve_http(io, None, settings));
     tasks
 }
 

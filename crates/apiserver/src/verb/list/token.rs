@@ -11,7 +11,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 
 /// A decoded token.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Token {
+pub(crate) struct ContinueToken {
     /// `None` for the current revision (`rv` -1).
     pub(crate) revision: Option<u64>,
     /// The first key, relative to the listed prefix.
@@ -28,7 +28,7 @@ struct Wire {
     start: String,
 }
 
-impl Token {
+impl ContinueToken {
     pub(crate) fn encode(&self) -> String {
         let revision = self
             .revision
@@ -43,7 +43,7 @@ impl Token {
     }
 
     /// Decodes a token; the error is the text after `invalid continue token: `.
-    pub(crate) fn decode(text: &str) -> Result<Token, String> {
+    pub(crate) fn decode(text: &str) -> Result<ContinueToken, String> {
         let json = BASE64_URL_SAFE_NO_PAD
             .decode(text)
             .map_err(|error| format!("continue key is not valid: {}", no_base64(&error)))?;
@@ -68,15 +68,15 @@ impl Token {
         if wire.start.starts_with('/') || wire.start.split('/').any(|part| part == "..") {
             return Err(format!("continue key is not valid: {}", wire.start));
         }
-        Ok(Token {
+        Ok(ContinueToken {
             revision: u64::try_from(wire.rv).ok(),
             start: wire.start,
         })
     }
 
     /// The same position at the current revision.
-    pub(crate) fn at_latest(&self) -> Token {
-        Token {
+    pub(crate) fn at_latest(&self) -> ContinueToken {
+        ContinueToken {
             revision: None,
             start: self.start.clone(),
         }
@@ -117,25 +117,26 @@ mod tests {
 
     #[test]
     fn a_token_decodes_to_the_encoded_value() {
-        let token = Token {
+        let token = ContinueToken {
             revision: Some(7),
             start: "default/a\0".to_owned(),
         };
-        assert_eq!(Token::decode(&token.encode()), Ok(token.clone()));
+        assert_eq!(ContinueToken::decode(&token.encode()), Ok(token.clone()));
         assert_eq!(
-            Token::decode(&token.at_latest().encode()),
+            ContinueToken::decode(&token.at_latest().encode()),
             Ok(token.at_latest())
         );
     }
 
     #[test]
     fn an_invalid_token_is_rejected_with_its_cause() {
-        let cause = |json: &str| Token::decode(&BASE64_URL_SAFE_NO_PAD.encode(json)).unwrap_err();
+        let cause =
+            |json: &str| ContinueToken::decode(&BASE64_URL_SAFE_NO_PAD.encode(json)).unwrap_err();
         let valid = |rv: &str, start: &str| {
             format!(r#"{{"v":"meta.k8s.io/v1","rv":{rv},"start":"{start}"}}"#)
         };
         assert!(
-            Token::decode("§")
+            ContinueToken::decode("§")
                 .unwrap_err()
                 .starts_with("continue key is not valid: ")
         );

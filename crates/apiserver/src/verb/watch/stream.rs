@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep};
 use super::frame::Framer;
 use crate::body::{BoxError, CHUNK_BYTES, next_piece};
 use crate::resource::CollectionId;
-use crate::response_budget::{Held, ResponseBudget};
+use crate::response_budget::{Reserved, ResponseBudget};
 use crate::shared::Shared;
 use crate::storage::{Entry, Event, EventType};
 use crate::watch_cache::{Delivery, Filter, Receiver, WatcherId};
@@ -72,7 +72,7 @@ pub(super) struct WatchStream {
 struct Running {
     watch: WatchStream,
     /// Until it is sent.
-    backlog: Option<Held<Backlog>>,
+    backlog: Option<Reserved<Backlog>>,
     framer: Framer,
     timers: Timers,
 }
@@ -220,7 +220,7 @@ impl WatchStream {
     /// Returns the chunks of the body.
     pub(super) fn run(
         self,
-        backlog: Option<Held<Backlog>>,
+        backlog: Option<Reserved<Backlog>>,
         framer: Framer,
         timers: Timers,
     ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static {

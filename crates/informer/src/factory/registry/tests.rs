@@ -33,11 +33,11 @@ fn pods() -> Key {
     }
 }
 
-fn hold(registry: &Arc<Registry>) -> Found<Pod> {
+fn hold(registry: &Arc<Registry>) -> Lookup<Pod> {
     hold_made(registry, new)
 }
 
-fn hold_made(registry: &Arc<Registry>, make: impl FnOnce() -> New<Pod>) -> Found<Pod> {
+fn hold_made(registry: &Arc<Registry>, make: impl FnOnce() -> New<Pod>) -> Lookup<Pod> {
     let any = |_: Option<&_>| Ok::<_, Infallible>(());
     let Ok(found) = registry.get_if_or_make(&pods(), Want::Held, any, make);
     found

@@ -1,4 +1,4 @@
-//! [`Difference`]: the differences between two trees, found without visiting the nodes that they share.
+//! [`Diff`]: the differences between two trees, found without visiting the nodes that they share.
 
 use std::{cmp::Ordering, slice, sync::Arc};
 
@@ -7,8 +7,8 @@ use super::{Node, Tree};
 impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
     /// Returns, in order, each key that only one of the trees has or that has different values, with its value in
     /// `to`. Shared nodes are skipped: no entry of a shared leaf is compared.
-    pub(crate) fn diff<'a>(&'a self, to: &'a Self) -> Difference<'a, K, V> {
-        Difference {
+    pub(crate) fn diff<'a>(&'a self, to: &'a Self) -> Diff<'a, K, V> {
+        Diff {
             old: Cursor::new(&self.root),
             new: Cursor::new(&to.root),
         }
@@ -16,12 +16,12 @@ impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 /// Iterator over keys with their new values; created by [`Tree::diff`].
-pub(crate) struct Difference<'a, K, V> {
+pub(crate) struct Diff<'a, K, V> {
     old: Cursor<'a, K, V>,
     new: Cursor<'a, K, V>,
 }
 
-impl<'a, K: Ord, V: PartialEq> Iterator for Difference<'a, K, V> {
+impl<'a, K: Ord, V: PartialEq> Iterator for Diff<'a, K, V> {
     type Item = (&'a K, Option<&'a V>);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -50,7 +50,7 @@ impl<'a, K: Ord, V: PartialEq> Iterator for Difference<'a, K, V> {
     }
 }
 
-impl<K, V> Difference<'_, K, V> {
+impl<K, V> Diff<'_, K, V> {
     /// Advances both cursors past shared nodes, to an entry or to the end.
     fn align(&mut self) {
         loop {

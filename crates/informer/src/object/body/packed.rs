@@ -103,7 +103,7 @@ pub(in crate::object) struct PackedBody<K> {
     number: u64,
     uid: Box<str>,
     labels: LabelSet,
-    kept: Mutex<Kept>,
+    kept: Mutex<PackedJson>,
     reading: Reading,
     /// Whether the bytes are still uncompressed, to be packed later.
     pending: AtomicBool,
@@ -111,13 +111,13 @@ pub(in crate::object) struct PackedBody<K> {
 
 /// The stored content of a body.
 #[derive(Clone)]
-enum Kept {
+enum PackedJson {
     Bytes(Codec, Packed),
     /// Decoding failed; the bytes are dropped, and each read returns the same error.
     Unfit(DecodeError),
 }
 
-impl Kept {
+impl PackedJson {
     fn packed(&self) -> Option<&Packed> {
         match self {
             Self::Bytes(_, packed) => Some(packed),
@@ -218,7 +218,7 @@ impl<K> PackedDecoder<K> {
         encoded: Encoded<'_>,
     ) -> PackedBody<K> {
         let packed = self.packing.pack(encoded.bytes());
-        self.kept(uid, labels, Kept::Bytes(encoded.codec(), packed))
+        self.kept(uid, labels, PackedJson::Bytes(encoded.codec(), packed))
     }
 
     /// Stores bytes to be packed later: packing takes as long as the delivery of a single event.
@@ -231,7 +231,7 @@ impl<K> PackedDecoder<K> {
         let packed = Packed::as_it_is(encoded.bytes());
         PackedBody {
             pending: AtomicBool::new(true),
-            ..self.kept(uid, labels, Kept::Bytes(encoded.codec(), packed))
+            ..self.kept(uid, labels, PackedJson::Bytes(encoded.codec(), packed))
         }
     }
 
@@ -239,7 +239,7 @@ impl<K> PackedDecoder<K> {
         self: &Arc<Self>,
         uid: &str,
         labels: impl Iterator<Item = (&'l str, &'l str)>,
-        kept: Kept,
+        kept: PackedJson,
     ) -> PackedBody<K> {
         PackedBody {
             decoder: Arc::clone(self),
@@ -302,16 +302,16 @@ impl<K> PackedBody<K> {
     /// Calls `read` with the bytes, unless decoding failed.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.kept.lock() {
-            Kept::Bytes(codec, packed) => packed.unpacked(|it| read(codec.object(it))).ok(),
-            Kept::Unfit(_) => None,
+            PackedJson::Bytes(codec, packed) => packed.unpacked(|it| read(codec.object(it))).ok(),
+            PackedJson::Unfit(_) => None,
         }
     }
 
     /// Returns the error, if decoding failed.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.kept.lock() {
-            Kept::Bytes(..) => None,
-            Kept::Unfit(error) => Some(error.clone()),
+            PackedJson::Bytes(..) => None,
+            PackedJson::Unfit(error) => Some(error.clone()),
         }
     }
 
@@ -379,10 +379,10 @@ impl<K> PackedBody<K> {
             return Ok((object, false));
         }
         let decoded = match &*kept {
-            Kept::Bytes(codec, packed) => {
+            PackedJson::Bytes(codec, packed) => {
                 packed.unpacked(|bytes| (self.decoder.decode)(codec.object(bytes)))
             }
-            Kept::Unfit(error) => return Err(error.clone()),
+            PackedJson::Unfit(error) => return Err(error.clone()),
         };
         let decoded = decoded.unwrap_or_else(|_| {
             Err(Unfit {
@@ -399,7 +399,7 @@ impl<K> PackedBody<K> {
             }
             Err(Unfit { field, reason }) => {
                 let error = DecodeError::new(Some(name.clone()), &field, &reason);
-                *kept = Kept::Unfit(error.clone());
+                *kept = PackedJson::Unfit(error.clone());
                 // Unlock before the user's callback, which may read the object.
                 drop(kept);
                 self.reading.end(&self.decoder.unread);

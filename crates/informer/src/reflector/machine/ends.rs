@@ -13,7 +13,7 @@ impl WatchEnd<'_> {
             | Self::Error(error)
             | Self::Broken(error)
             | Self::Overdue(error) => Some(error.class()),
-            Self::LetGo | Self::Closed(_) | Self::RelistRequested | Self::Unconfirmed => None,
+            Self::StoreFull | Self::Closed(_) | Self::RelistRequested | Self::Unconfirmed => None,
         }
     }
 }
@@ -66,7 +66,7 @@ impl Machine {
                 self.sleep(pause, Next::Watch)
             }
             WatchEnd::RelistRequested => self.relist_requested(now),
-            WatchEnd::Closed(_) | WatchEnd::LetGo | WatchEnd::Unconfirmed => self.resume(now),
+            WatchEnd::Closed(_) | WatchEnd::StoreFull | WatchEnd::Unconfirmed => self.resume(now),
         }
     }
 

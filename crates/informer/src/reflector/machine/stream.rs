@@ -112,7 +112,9 @@ impl Machine {
             }
             WatchEnd::RelistRequested => self.relist_requested(now),
             WatchEnd::Unconfirmed => self.list_unconfirmed(),
-            WatchEnd::Closed(_) | WatchEnd::Overdue(_) | WatchEnd::LetGo => self.list_instead(now),
+            WatchEnd::Closed(_) | WatchEnd::Overdue(_) | WatchEnd::StoreFull => {
+                self.list_instead(now)
+            }
         }
     }
 

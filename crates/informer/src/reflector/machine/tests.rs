@@ -92,7 +92,7 @@ fn play(
             Err(error) => machine.watch_ended(WatchEnd::Error(&error), now),
         },
         ["overdue"] => machine.watch_ended(WatchEnd::Overdue(&error("timeout")), now),
-        ["let-go"] => machine.watch_ended(WatchEnd::LetGo, now),
+        ["let-go"] => machine.watch_ended(WatchEnd::StoreFull, now),
         ["probed", at] => match machine.probed(&(*at).into(), now) {
             Ok(action) => action,
             Err(error) => machine.probe_failed(&error, now),

@@ -33,7 +33,7 @@ pub(super) enum Ended {
     /// The end bookmark of a streaming list did not arrive in time.
     Overdue(transport::Error),
     /// The store did not accept a change in time.
-    LetGo,
+    StoreFull,
     /// The probe shows that the server has gone back, or may have.
     WentBack(transport::Error),
     /// A streaming list has no objects, and the cache has some.
@@ -45,7 +45,7 @@ pub(super) enum Ended {
 impl Ended {
     fn class(&self) -> Option<Class> {
         match self {
-            Self::Closed | Self::LetGo | Self::RelistRequested(_) | Self::Unconfirmed => None,
+            Self::Closed | Self::StoreFull | Self::RelistRequested(_) | Self::Unconfirmed => None,
             Self::Error(error)
             | Self::Broken(error)
             | Self::Overdue(error)
@@ -258,7 +258,7 @@ where
                 let error = self.failed(error, Some(watch));
                 self.machine.watch_ended(WatchEnd::Overdue(&error), now)
             }
-            Ended::LetGo => self.machine.watch_ended(WatchEnd::LetGo, now),
+            Ended::StoreFull => self.machine.watch_ended(WatchEnd::StoreFull, now),
             Ended::WentBack(error) => {
                 self.meter.probe_failed(error.class());
                 let error = self.failed(error, Some(watch));
@@ -315,7 +315,7 @@ where
                 Next::Piece(piece) => {
                     self.take(piece, watch).await?;
                     if self.open.is_none() {
-                        return Ok(Ended::LetGo);
+                        return Ok(Ended::StoreFull);
                     }
                     was_border = self.pieces.is_at_border();
                     if was_border {
@@ -343,7 +343,7 @@ where
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {
-            return Ok(Next::Ended(Ended::LetGo));
+            return Ok(Next::Ended(Ended::StoreFull));
         };
         let mut must_have_come = watch.must_have_come(&self.machine);
         let is_list = watch.list.is_some();

@@ -1,4 +1,4 @@
-//! [`Telling`]: calls a handler with one event at a time, catches its panics, and logs slow calls.
+//! [`Calls`]: calls a handler with one event at a time, catches its panics, and logs slow calls.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -20,13 +20,14 @@ const AFTER_PANIC: Duration = Duration::from_secs(1);
 /// The rate of these logs is limited, because a slow handler is usually slow on every call.
 const SLOW: Duration = Duration::from_millis(100);
 
-pub(super) struct Telling<H> {
+/// The calls of one handler, one after the other.
+pub(super) struct Calls<H> {
     handler: H,
     name: Arc<str>,
     slow: LogLimiter,
 }
 
-impl<H> Telling<H> {
+impl<H> Calls<H> {
     pub(super) fn new(handler: H, name: Arc<str>) -> Self {
         Self {
             handler,
@@ -38,7 +39,7 @@ impl<H> Telling<H> {
     /// Calls the handler and waits until it completes.
     ///
     /// After a panic, also waits for [`AFTER_PANIC`], or until the buffer is discarded.
-    pub(super) async fn tell<K>(&mut self, event: Event<K>, buffer: &Buffer<K>)
+    pub(super) async fn call<K>(&mut self, event: Event<K>, buffer: &Buffer<K>)
     where
         K: Send + Sync + 'static,
         H: EventHandler<K>,
@@ -47,14 +48,14 @@ impl<H> Telling<H> {
         let object = || object.as_ref().map_or("-", |name| name.as_str());
         let began = Instant::now();
         // The call may panic before it returns a future, so it is also inside the async block.
-        let told = AssertUnwindSafe(async { self.handler.handle(event).await })
+        let called = AssertUnwindSafe(async { self.handler.handle(event).await })
             .catch_unwind()
             .await;
         let took = began.elapsed();
         if took > SLOW && buffer.depth() > 1 {
             self.log_slow(object(), took, buffer.depth());
         }
-        if let Err(panic) = told {
+        if let Err(panic) = called {
             let reason = panic_message(&*panic);
             buffer.panicked();
             tracing::error!(handler = %self.name, object = object(), reason, "a handler panicked");

@@ -7,6 +7,7 @@ mod program;
 mod tidy;
 mod api;
 mod kinds;
+mod release;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,6 +38,12 @@ enum Task {
     /// Write the embedded server's table of kinds from the pinned Kubernetes module (needs Go)
     Kinds {
         /// Only compare, and fail if the table is out of date
+        #[arg(long)]
+        check: bool,
+    },
+    /// Make the packages, the archive, the SBOM and the notes of a release, and upload nothing
+    Release {
+        /// Only check what a release needs: no builds, no files
         #[arg(long)]
         check: bool,
     },
@@ -78,6 +85,10 @@ fn run() -> Result<ExitCode> {
         }
         Task::Kinds { check } => {
             say(&kinds::run(root, Mode::of(check))?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Release { check } => {
+            say(&release::run(root, Mode::of(check))?);
             Ok(ExitCode::SUCCESS)
         }
     }

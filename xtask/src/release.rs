@@ -1,0 +1,320 @@
+//! `cargo xtask release`: everything that a release needs, in a folder of the target directory; it uploads nothing.
+//!
+//! The checks are first, and the long builds last.
+//! A person tags the commit and publishes; the message at the end has the commands.
+
+mod process;
+mod changelog;
+mod packages;
+mod manifests;
+mod tree;
+mod sbom;
+mod licences;
+mod archive;
+mod commit;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::api;
+use crate::mode::Mode;
+use changelog::Section;
+use commit::Commit;
+use packages::{Metadata, Package};
+
+/// The program of the archive, and the package that it is built from.
+const PROGRAM: &str = "kubectl-informer";
+const PACKAGE: &str = "kube-informer-cli";
+
+/// Maximum size of the program; CONTRIBUTING.md, "Building", has the same limit.
+const PROGRAM_BYTES_MAX: u64 = 20_000_000;
+
+/// The file with the section of the changelog.
+const NOTES: &str = "release-notes.md";
+
+/// The version of Kubernetes for `k8s-openapi` in builds of a library alone, as in the feature of [`PACKAGE`].
+const KUBERNETES: (&str, &str) = ("K8S_OPENAPI_ENABLED_VERSION", "1.36");
+
+/// Makes a release, or only checks what it needs; the message says what was done.
+///
+/// # Errors
+///
+/// A check fails, or a file can't be made.
+pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
+    let metadata = Metadata::read(root)?;
+    let version = metadata.version()?;
+    let section = changelog::read(root, &version)?;
+    check_manifests(&metadata)?;
+    match mode {
+        Mode::Check => {
+            step("cargo publish, without its builds");
+            publish(root, &["--no-verify", "--allow-dirty"])?;
+            let names: Vec<_> = metadata.published().map(|it| it.name.as_str()).collect();
+            Ok(format!(
+                "ready for `cargo xtask release` of {version}: {}\nnot checked: the public API, and builds\n{}",
+                names.join(", "),
+                heading(&section, &version)
+            ))
+        }
+        Mode::Write => {
+            let release = Release::new(root, &metadata, version)?;
+            release.make(&section)?;
+            release.report(&section)
+        }
+    }
+}
+
+/// A release on its way.
+struct Release<'a> {
+    root: &'a Path,
+    metadata: &'a Metadata,
+    version: String,
+    commit: Commit,
+    /// The target that the program is built for, which is this machine's.
+    target: String,
+    /// The folder of the results.
+    output: PathBuf,
+}
+
+impl<'a> Release<'a> {
+    /// Checks the commit, and creates an empty folder for the results.
+    fn new(root: &'a Path, metadata: &'a Metadata, version: String) -> Result<Release<'a>> {
+        let commit = Commit::read(root, &version)?;
+        let target = host(&process::output(Command::new("rustc").arg("-vV"))?)?;
+        let output = metadata.target_directory.join(format!("release-{version}"));
+        if output.exists() {
+            fs::remove_dir_all(&output)
+                .with_context(|| format!("can't remove {}", output.display()))?;
+        }
+        fs::create_dir_all(&output)
+            .with_context(|| format!("can't create {}", output.display()))?;
+        Ok(Release {
+            root,
+            metadata,
+            version,
+            commit,
+            target,
+            output,
+        })
+    }
+
+    /// Runs the checks and writes all files.
+    fn make(&self, section: &Section) -> Result<()> {
+        step("the public API");
+        api::run(self.root, Mode::Check)?;
+        step("cargo publish, as a dry run");
+        publish(self.root, &[])?;
+        step("the packages");
+        self.package()?;
+        step("the program");
+        let program = self.build()?;
+        step("the archive");
+        self.archive(&program)?;
+        write(&self.output.join(NOTES), &section.notes)?;
+        self.checksums()
+    }
+
+    /// Packages the crates and copies them; the dry run has compiled the same files.
+    fn package(&self) -> Result<()> {
+        let mut cargo = cargo(self.root);
+        cargo.args(["package", "--quiet", "--locked", "--no-verify"]);
+        for package in self.metadata.published() {
+            cargo.args(["--package", &package.name]);
+        }
+        process::run(&mut cargo, "correct the manifest")?;
+        for package in self.metadata.published() {
+            let file = format!("{}-{}.crate", package.name, package.version);
+            let from = self.metadata.target_directory.join("package").join(&file);
+            fs::copy(&from, self.output.join(&file))
+                .with_context(|| format!("can't copy {}", from.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Builds the program, and checks its size and version.
+    fn build(&self) -> Result<PathBuf> {
+        let mut cargo = cargo(self.root);
+        cargo.args(["build", "--locked", "--profile", "dist"]);
+        cargo.args(["--package", PACKAGE]);
+        // It would change the folder of the program.
+        cargo.env_remove("CARGO_BUILD_TARGET");
+        process::run(&mut cargo, "correct the code, or free 3 GB of memory")?;
+        let program = self.metadata.target_directory.join("dist").join(PROGRAM);
+        let bytes = size(&program)?;
+        ensure!(
+            bytes <= PROGRAM_BYTES_MAX,
+            "{PROGRAM} has {}, more than {}; reduce it, or raise the limit in xtask/src/release.rs and CONTRIBUTING.md",
+            shown(bytes),
+            shown(PROGRAM_BYTES_MAX)
+        );
+        let reported = process::output(Command::new(&program).arg("--version"))?;
+        let expected = format!("{PROGRAM} {}", self.version);
+        ensure!(
+            reported.trim() == expected,
+            "{PROGRAM} --version reports {reported:?} instead of {expected:?}; remove {} and try again",
+            program.display()
+        );
+        Ok(program)
+    }
+
+    /// Writes the archive, and the bill of materials beside it.
+    fn archive(&self, program: &Path) -> Result<()> {
+        let (sbom, licences) = self.materials()?;
+        let folder = self.root.join("crates/cli");
+        let entries = archive::entries(program, &folder, &licences, &sbom);
+        let name = archive::name(PROGRAM, &self.version, &self.target);
+        archive::write(&self.output, &name, &entries, &self.commit.seconds)?;
+        // The archive has it.
+        fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
+    }
+
+    /// Writes the bill of materials and the licences of what the program contains.
+    fn materials(&self) -> Result<(PathBuf, PathBuf)> {
+        let lock =
+            fs::read_to_string(self.root.join("Cargo.lock")).context("can't read Cargo.lock")?;
+        let packages = self.metadata.by_id();
+        let package = self.metadata.published().find(|it| it.name == PACKAGE);
+        let package = package.with_context(|| format!("the workspace has no package {PACKAGE}"))?;
+        let resolved = tree::resolve(self.root, PACKAGE, &self.target)?;
+        let subject = sbom::Subject {
+            program: PROGRAM,
+            package,
+            target: &self.target,
+            time: &self.commit.time,
+        };
+        let document = sbom::document(&subject, &resolved, &packages, &packages::checksums(&lock))?;
+        let sbom = self.output.join(format!("{PROGRAM}.cdx.json"));
+        write(&sbom, &format!("{document:#}\n"))?;
+        let own: Vec<_> = self.metadata.published().map(Package::id).collect();
+        let foreign = resolved.linked.keys().filter(|id| !own.contains(id));
+        let foreign: Vec<_> = foreign.filter_map(|id| packages.get(id).copied()).collect();
+        let licences = self.output.join("THIRD-PARTY-LICENSES.txt");
+        write(&licences, &licences::text(PROGRAM, &foreign)?)?;
+        Ok((sbom, licences))
+    }
+
+    /// Writes the checksums of everything but the notes.
+    fn checksums(&self) -> Result<()> {
+        let mut names = names(&self.output)?;
+        names.retain(|name| name != NOTES);
+        let mut sums = Command::new("sha256sum");
+        let sums = process::output(sums.current_dir(&self.output).args(names))?;
+        write(&self.output.join("SHA256SUMS"), &sums)
+    }
+
+    /// What was made, and the next steps.
+    fn report(&self, section: &Section) -> Result<String> {
+        let (version, commit, output) = (&self.version, &self.commit.id, self.output.display());
+        let mut report = format!("{output}, from commit {commit}:\n");
+        for name in names(&self.output)? {
+            let bytes = size(&self.output.join(&name))?;
+            writeln!(report, "  {:>9}  {name}", shown(bytes))?;
+        }
+        report.push_str(&next(section, version, commit));
+        Ok(report)
+    }
+}
+
+/// The next steps after a release was made.
+fn next(section: &Section, version: &str, commit: &str) -> String {
+    if !section.is_dated {
+        return heading(section, version);
+    }
+    let tag = commit::tag(version);
+    let (variable, kubernetes) = KUBERNETES;
+    format!(
+        "next:\n  1. read release-notes.md\n  2. git tag --annotate {tag} --message {tag} {commit}\n     git push origin {tag}\n  3. {variable}={kubernetes} cargo publish --workspace\n  4. create the release page of {tag}: the text of release-notes.md, with the archive, the SBOM and SHA256SUMS"
+    )
+}
+
+/// What the changelog still needs.
+fn heading(section: &Section, version: &str) -> String {
+    if section.is_dated {
+        format!("CHANGELOG.md has a section for {version}")
+    } else {
+        format!(
+            "next: rename `## Unreleased` of CHANGELOG.md to `## {version} - DATE`, commit, and run `cargo xtask release` again"
+        )
+    }
+}
+
+/// Fails with every finding in the manifests of the published packages.
+fn check_manifests(metadata: &Metadata) -> Result<()> {
+    let findings: Vec<_> = metadata.published().flat_map(manifests::findings).collect();
+    ensure!(findings.is_empty(), "{}", findings.join("\n"));
+    Ok(())
+}
+
+/// Runs `cargo publish` of all packages without uploading them.
+fn publish(root: &Path, options: &[&str]) -> Result<()> {
+    let mut cargo = cargo(root);
+    cargo.env(KUBERNETES.0, KUBERNETES.1);
+    cargo.args(["publish", "--workspace", "--dry-run", "--locked"]);
+    process::run(
+        cargo.args(options),
+        "correct the crate that it names; Rust 1.90 or newer is needed",
+    )
+}
+
+fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(root);
+    cargo
+}
+
+/// The target of the machine, in the output of `rustc -vV`.
+///
+/// # Errors
+///
+/// There is none, or it is not Linux.
+fn host(rustc: &str) -> Result<String> {
+    let host = rustc.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.context("`rustc -vV` names no host")?;
+    ensure!(
+        host.contains("-linux-"),
+        "the archive is for Linux, and this machine is {host}; run the command on Linux"
+    );
+    Ok(host.to_owned())
+}
+
+/// The names of the files in a folder, sorted.
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let failed = || format!("can't list {}", folder.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).with_context(failed)? {
+        let name = entry.with_context(failed)?.file_name();
+        names.push(name.to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    fs::write(file, text).with_context(|| format!("can't write {}", file.display()))
+}
+
+fn size(file: &Path) -> Result<u64> {
+    let found = fs::metadata(file).with_context(|| format!("can't read {}", file.display()))?;
+    Ok(found.len())
+}
+
+/// A size in decimal units.
+fn shown(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{}.{} kB", bytes / 1_000, bytes % 1_000 / 100),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
+    }
+}
+
+/// Reports a step on standard error, where Cargo reports its own.
+fn step(what: &str) {
+    eprintln!("== {what}");
+}
+
+#[cfg(test)]
+mod tests;

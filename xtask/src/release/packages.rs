@@ -1,0 +1,148 @@
+//! The packages of the workspace and their dependencies, as `cargo metadata` and `Cargo.lock` describe them.
+//!
+//! Features and targets are ignored: `cargo metadata` lists what any member of the workspace may need.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::process;
+
+/// A name and a version: what identifies a package within one `Cargo.lock` that has a single registry.
+pub(super) type Id = (String, String);
+
+/// The part of `cargo metadata` that is read here.
+#[derive(Deserialize)]
+pub(super) struct Metadata {
+    packages: Vec<Package>,
+    workspace_members: Vec<String>,
+    pub(super) target_directory: PathBuf,
+}
+
+/// A package of the workspace or one that it depends on.
+#[derive(Clone, Default, Deserialize)]
+pub(super) struct Package {
+    /// Cargo's own name for it, with its source.
+    #[serde(rename = "id")]
+    pub(super) key: String,
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) description: Option<String>,
+    pub(super) license: Option<String>,
+    pub(super) repository: Option<String>,
+    pub(super) readme: Option<PathBuf>,
+    pub(super) keywords: Vec<String>,
+    pub(super) categories: Vec<String>,
+    pub(super) features: BTreeMap<String, Value>,
+    pub(super) dependencies: Vec<Dependency>,
+    pub(super) targets: Vec<Target>,
+    pub(super) manifest_path: PathBuf,
+    /// The table `package.metadata`.
+    #[serde(default)]
+    pub(super) metadata: Value,
+    /// Registries that it may be published to; `None` is all of them.
+    pub(super) publish: Option<Vec<String>>,
+}
+
+#[derive(Clone, Deserialize)]
+pub(super) struct Dependency {
+    pub(super) name: String,
+    /// The required version, `^0.1.0`.
+    pub(super) req: String,
+    /// `None` for a normal dependency, otherwise `dev` or `build`.
+    pub(super) kind: Option<String>,
+    /// The folder, for a dependency of this workspace.
+    pub(super) path: Option<PathBuf>,
+}
+
+#[derive(Clone, Deserialize)]
+pub(super) struct Target {
+    pub(super) kind: Vec<String>,
+}
+
+impl Package {
+    /// The folder of its manifest.
+    pub(super) fn folder(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(&self.manifest_path)
+    }
+
+    pub(super) fn id(&self) -> Id {
+        (self.name.clone(), self.version.clone())
+    }
+}
+
+impl Metadata {
+    /// Reads the metadata of the workspace in `root`.
+    ///
+    /// # Errors
+    ///
+    /// Cargo fails, for example because `Cargo.lock` is out of date.
+    pub(super) fn read(root: &Path) -> Result<Metadata> {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(root);
+        let json = process::output(cargo.args(["metadata", "--locked", "--format-version", "1"]))?;
+        serde_json::from_str(&json).context("the output of cargo metadata has an unknown form")
+    }
+
+    /// The packages that `cargo publish --workspace` uploads.
+    pub(super) fn published(&self) -> impl Iterator<Item = &Package> {
+        let members = &self.workspace_members;
+        let packages = self.packages.iter();
+        packages.filter(|package| package.publish.is_none() && members.contains(&package.key))
+    }
+
+    /// All packages by name and version.
+    pub(super) fn by_id(&self) -> BTreeMap<Id, &Package> {
+        let packages = self.packages.iter();
+        packages.map(|package| (package.id(), package)).collect()
+    }
+
+    /// The one version of the published packages.
+    ///
+    /// # Errors
+    ///
+    /// They differ, or no package is published.
+    pub(super) fn version(&self) -> Result<String> {
+        let mut versions: Vec<_> = self.published().map(|it| &it.version).collect();
+        versions.dedup();
+        ensure!(
+            versions.len() == 1,
+            "the published crates don't have one version ({versions:?}); each needs `version.workspace = true`"
+        );
+        Ok(versions[0].clone())
+    }
+}
+
+/// The SHA-256 of each package of a registry, from the text of `Cargo.lock`.
+pub(super) fn checksums(lock: &str) -> BTreeMap<Id, String> {
+    let entries = lock.split("[[package]]").skip(1);
+    let checksums = entries.filter_map(|entry| {
+        let id = (value(entry, "name")?, value(entry, "version")?);
+        Some((id, value(entry, "checksum")?))
+    });
+    checksums.collect()
+}
+
+/// The value of `key = "value"`.
+fn value(entry: &str, key: &str) -> Option<String> {
+    entry.lines().find_map(|line| {
+        let (name, value) = line.split_once(" = ")?;
+        (name == key).then(|| value.trim_matches('"').to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_of_a_registry_have_a_checksum() {
+        let lock = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nsource = \"registry+x\"\nchecksum = \"0a\"\ndependencies = [\n \"b\",\n]\n\n[[package]]\nname = \"b\"\nversion = \"0.1.0\"\n";
+        let id = ("a".to_owned(), "1.0.0".to_owned());
+        assert_eq!(checksums(lock), BTreeMap::from([(id, "0a".to_owned())]));
+    }
+}

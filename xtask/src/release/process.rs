@@ -1,0 +1,73 @@
+//! Programs that a release runs: each either succeeds or is an error with its reason and the next step.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+/// Runs a program that prints its own errors, and shows its output.
+///
+/// # Errors
+///
+/// The program can't be run, or it fails; `next` is the next step.
+pub(super) fn run(command: &mut Command, next: &str) -> Result<()> {
+    let line = line(command);
+    let status = command
+        .status()
+        .with_context(|| format!("`{line}` can't be run"))?;
+    ensure!(
+        status.success(),
+        "`{line}` failed ({status}), see above; {next}"
+    );
+    Ok(())
+}
+
+/// What a program writes to standard output.
+///
+/// # Errors
+///
+/// The program can't be run, or it fails; the error has what it wrote to standard error.
+pub(super) fn output(command: &mut Command) -> Result<String> {
+    let line = line(command);
+    let output = command
+        .output()
+        .with_context(|| format!("`{line}` can't be run"))?;
+    let reason = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "`{line}` failed: {}",
+        reason.trim()
+    );
+    String::from_utf8(output.stdout).with_context(|| format!("`{line}` did not write UTF-8"))
+}
+
+/// The command as typed, with the name of the program instead of its path.
+fn line(command: &Command) -> String {
+    let path = std::path::Path::new(command.get_program());
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let mut line = name.to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        line.push(' ');
+        line.push_str(&argument.to_string_lossy());
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_command_its_reason_and_the_next_step() {
+        let mut shell = Command::new("/bin/sh");
+        let failed = output(shell.args(["-c", "echo full >&2; exit 3"])).unwrap_err();
+        assert_eq!(
+            failed.to_string(),
+            "`sh -c echo full >&2; exit 3` failed: full"
+        );
+        let failed = run(Command::new("/bin/sh").args(["-c", "exit 3"]), "try again");
+        assert_eq!(
+            failed.unwrap_err().to_string(),
+            "`sh -c exit 3` failed (exit status: 3), see above; try again"
+        );
+    }
+}

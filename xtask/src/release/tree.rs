@@ -1,0 +1,100 @@
+//! The packages that a program is built from, as `cargo tree` resolves them for one package and one target.
+//!
+//! `cargo metadata` is not enough: it enables the features that any member of the workspace needs, and so has packages that the program does not contain.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use super::packages::Id;
+use super::process;
+
+/// Each package with the packages that it depends on.
+pub(super) type Tree = BTreeMap<Id, BTreeSet<Id>>;
+
+/// What a program is built from.
+pub(super) struct Resolved {
+    /// The program and everything that its build needs.
+    pub(super) built: Tree,
+    /// Those of them whose code the program contains: neither build scripts nor procedural macros.
+    pub(super) linked: Tree,
+}
+
+/// Resolves a package for a target.
+///
+/// # Errors
+///
+/// Cargo fails, or its output has an unknown form.
+pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolved> {
+    let tree = |edges: &str| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(root).args(["tree", "--locked"]);
+        cargo.args(["--package", package, "--target", target]);
+        cargo.args(["--edges", edges, "--prefix", "depth"]);
+        // The default form begins like this, and may change.
+        cargo.args(["--charset", "ascii", "--format", "\t{p}"]);
+        parse(&process::output(&mut cargo)?)
+    };
+    Ok(Resolved {
+        built: tree("normal,build")?,
+        linked: tree("normal,no-proc-macro")?,
+    })
+}
+
+/// Reads lines of depth, tabulator, name and version.
+///
+/// # Errors
+///
+/// A line has another form.
+fn parse(text: &str) -> Result<Tree> {
+    let mut tree = Tree::new();
+    let mut above: Vec<Id> = Vec::new();
+    for line in text.lines() {
+        let package = line.split_once('\t').and_then(|(depth, package)| {
+            let mut words = package.split(' ');
+            let name = words.next()?.to_owned();
+            let version = words.next()?.strip_prefix('v')?.to_owned();
+            Some((depth.parse::<usize>().ok()?, (name, version)))
+        });
+        let (depth, id) = package
+            .filter(|(depth, _)| *depth <= above.len())
+            .with_context(|| format!("the output of cargo tree has an unknown line: {line:?}"))?;
+        above.truncate(depth);
+        if let Some(parent) = above.last() {
+            tree.entry(parent.clone()).or_default().insert(id.clone());
+        }
+        tree.entry(id.clone()).or_default();
+        above.push(id);
+    }
+    Ok(tree)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> Id {
+        (name.to_owned(), "1.0.0".to_owned())
+    }
+
+    #[test]
+    fn a_package_depends_on_the_next_deeper_ones_below_it() {
+        let text = "0\ta v1.0.0 (/folder)\n1\tb v1.0.0 (proc-macro)\n2\tc v1.0.0\n1\td v1.0.0\n2\tc v1.0.0 (*)\n";
+        let expected = [
+            (id("a"), [id("b"), id("d")].into()),
+            (id("b"), [id("c")].into()),
+            (id("c"), [].into()),
+            (id("d"), [id("c")].into()),
+        ];
+        assert_eq!(parse(text).unwrap(), Tree::from(expected));
+    }
+
+    #[test]
+    fn an_unknown_line_is_an_error() {
+        for text in ["[build-dependencies]\n", "2\ta v1.0.0\n", "0\ta 1.0.0\n"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -44,8 +44,8 @@ const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
 /// Recovery time for a list in pages at a revision, which has exactly that state.
 ///
-/// If backoff delays it and the server restarts meanwhile, the watch from that revision expires, and the current state
-/// is listed after another pause. Each pause lasts at most twice the cap of 30 s.
+/// If backoff delays it and the server restarts meanwhile, the watch from that revision expires, and the
+/// current state is listed after another pause. Each pause lasts at most twice the cap of 30 s.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// A violated property.
@@ -69,7 +69,7 @@ pub(crate) fn live(life: &Life, bug: Option<Bug>) -> Outcome {
             .enable_time()
             .start_paused(true)
             .build()
-            .expect("a runtime without a driver for I/O asks nothing of the system");
+            .expect("a runtime without an I/O driver can be built");
         runtime.block_on(async {
             match life.setting.store {
                 Store::Typed => World::<Pod>::new(life, bug).live().await,
@@ -329,7 +329,8 @@ impl<'a, K: Stored> World<'a, K> {
 
     /// Restores the server, and waits until the informer has detected it.
     ///
-    /// An informer that sends its next request only after the server has passed its last revision can't detect it.
+    /// An informer that sends its next request only after the server has passed its last revision can't
+    /// detect it.
     async fn put_back(&mut self, fault: &Fault) -> Result<(), Wrong> {
         let faults = self.server.faults();
         faults.clear();

@@ -1,8 +1,8 @@
 //! [`Host`]: the embedded server for the client of a sequence, with a list of the client's requests.
 //!
-//! Each side has its own, and both receive the same operations, so revisions are equal. No time passes in it: its
-//! behaviour follows only from operations and requests, however long a client pauses. Events of its watches are
-//! returned with the operation or response that caused them.
+//! Each side has its own, and both receive the same operations, so revisions are equal. No time passes in it:
+//! its behaviour follows only from operations and requests, however long a client pauses. Events of its
+//! watches are returned with the operation or response that caused them.
 
 use std::{
     collections::BTreeMap,
@@ -92,7 +92,7 @@ impl Host {
             .enable_time()
             .start_paused(true)
             .build()
-            .expect("a runtime without a driver for I/O asks nothing of the system");
+            .expect("a runtime without an I/O driver can be built");
         Self {
             // Sequences write to any namespace and create none.
             server: Server::builder()

@@ -55,7 +55,7 @@ pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
         .enable_time()
         .start_paused(true)
         .build()
-        .expect("a runtime without a driver for I/O asks nothing of the system");
+        .expect("a runtime without an I/O driver can be built");
     runtime.block_on(async {
         let mut here = Here::new(sequence, bug, Arc::clone(&host));
         let mut steps = Vec::with_capacity(sequence.operations.len());

@@ -44,7 +44,7 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
         .enable_time()
         .start_paused(true)
         .build()
-        .expect("a runtime without a driver for I/O asks nothing of the system");
+        .expect("a runtime without an I/O driver can be built");
     let limiter = sequence
         .limiter
         .as_ref()
@@ -219,9 +219,10 @@ impl Workers {
 
     /// Lets time pass.
     ///
-    /// A paused clock advances by the whole milliseconds that the next timer needs, so it is set to a whole one first.
-    /// Nothing is due in between, because delays started earlier in their millisecond. An item due after the last whole
-    /// millisecond would wake a worker only at the next one, so the queue is polled for it.
+    /// A paused clock advances by the whole milliseconds that the next timer needs, so it is set to a whole
+    /// one first. Nothing is due in between, because delays started earlier in their millisecond. An item due
+    /// after the last whole millisecond would wake a worker only at the next one, so the queue is polled for
+    /// it.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;

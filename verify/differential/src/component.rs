@@ -85,7 +85,7 @@ impl Moment<'_> {
     }
 }
 
-/// The [`Component::must_not`] of components that have no such guarantee.
+/// The [`Component::must_not`] of components without guarantees of this kind.
 pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
 }

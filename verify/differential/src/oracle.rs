@@ -26,7 +26,7 @@ impl Version {
     /// Both, newest first.
     pub(crate) const ALL: [Self; 2] = [Self::V37, Self::V32];
 
-    /// The folder of its module.
+    /// Returns the folder of its module.
     pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::V37 => "v37",

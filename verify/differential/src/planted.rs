@@ -1,6 +1,7 @@
 //! Planted bugs, which the comparison must find.
 //!
-//! Each is a faulty implementation of one of the library's interfaces, or the effect that a reader would observe.
+//! Each is a faulty implementation of one of the library's interfaces, or the effect that a reader would
+//! observe.
 
 use futures_core::future::BoxFuture;
 use harness::bugs;
@@ -40,7 +41,7 @@ bugs! {
 
 /// A queue that [`Faulty`] can wrap.
 pub(crate) trait Inner: Queue<K> {
-    /// Whether changes of this name are queued, as far as the queue can report it.
+    /// Returns whether changes of this name are queued, as far as the queue can report it.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -144,13 +145,13 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
 
 /// The calls of a comparison on a delta FIFO, which a faulty one implements too.
 pub(crate) trait Fifo: Queue<K> {
-    /// The queue itself, for reading.
+    /// Returns the queue itself, for reading.
     fn inner(&self) -> &DeltaFifo<K>;
     /// Pops a unit.
     fn pop_unit(&mut self) -> Option<Popped<K>>;
     /// Puts a unit back.
     fn put_back(&mut self, popped: Popped<K>) -> bool;
-    /// Whether the first list has been popped.
+    /// Returns whether the first list has been popped.
     fn synced(&self) -> bool;
 }
 
@@ -194,7 +195,7 @@ impl Fifo for Faulty<DeltaFifo<K>> {
 
 /// The calls of a comparison on a queue in order, which a faulty one implements too.
 pub(crate) trait Ordered: Queue<K> {
-    /// Whether the first list has been popped.
+    /// Returns whether the first list has been popped.
     fn synced(&self) -> bool;
 }
 
@@ -265,11 +266,11 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
 
 /// The calls of a comparison on a store, which a faulty one implements too.
 pub(crate) trait Store {
-    /// The handle for reads.
+    /// Returns the handle for reads.
     fn read(&self) -> &Indexer<K>;
-    /// The handle for writes.
+    /// Returns the handle for writes.
     fn write(&mut self) -> &mut IndexerWriter<K>;
-    /// The names that an index has under a value.
+    /// Returns the names that an index has under a value.
     fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
         self.read().index_keys(index, value)
     }
@@ -277,7 +278,7 @@ pub(crate) trait Store {
     fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
         self.write().replace(objects, revision).is_ok()
     }
-    /// The store's revision.
+    /// Returns the store's revision.
     fn revision(&self) -> ResourceVersion {
         self.read().snapshot().revision()
     }

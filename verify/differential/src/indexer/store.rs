@@ -77,7 +77,7 @@ impl<S: Store> Replay<S> {
     }
 
     fn step(&mut self, operation: &Operation) -> Answer {
-        let one = || operation.thing.as_ref().expect("it is about an object");
+        let one = || operation.thing.as_ref().expect("it has an object");
         match operation.verb {
             "add" | "update" => {
                 self.see_put(one());
@@ -170,7 +170,7 @@ impl<S: Store> Replay<S> {
         });
         let mut queue = InOrder::new();
         for change in changes {
-            let thing = change.thing.as_ref().expect("it is about an object");
+            let thing = change.thing.as_ref().expect("it has an object");
             let kind = match change.verb {
                 "add" => DeltaKind::Added(cached::object(thing)),
                 "update" => DeltaKind::Updated(cached::object(thing)),
@@ -192,7 +192,7 @@ impl<S: Store> Replay<S> {
             "revision" => Answer::said(self.store.revision().to_string()),
             "get" => self.get(&cached::name(&operation.text)),
             "get_object" => {
-                let thing = operation.thing.as_ref().expect("it is about an object");
+                let thing = operation.thing.as_ref().expect("it has an object");
                 self.get(&cached::name(&thing.key))
             }
             "list" => all(&reader.list()),
@@ -224,7 +224,7 @@ impl<S: Store> Replay<S> {
         let reader = self.store.read();
         Ok(match operation.verb {
             "index" => {
-                let thing = operation.thing.as_ref().expect("it is about an object");
+                let thing = operation.thing.as_ref().expect("it has an object");
                 all(&reader.index(index, &cached::object(thing))?)
             }
             "by_index" => all(&reader.by_index(index, value)?),

@@ -160,7 +160,7 @@ impl Host {
 
     fn inject(&self, plan: &str) {
         let injected = self.server.faults().inject(plan);
-        injected.expect("what is drawn is a plan");
+        injected.expect("a drawn plan is valid");
     }
 
     /// Changes objects.
@@ -185,7 +185,7 @@ impl Host {
                 .server
                 .create(object("ConfigMap", namespace, name, thing)),
         };
-        made.expect("nothing that is drawn is refused");
+        made.expect("no drawn change is rejected");
     }
 
     /// Responds to a request at the client's time `now`.
@@ -210,12 +210,12 @@ impl Host {
         let request = http::Request::get(uri)
             .header(http::header::ACCEPT, "application/json")
             .body(Empty::<Bytes>::new())
-            .expect("a client asks for what it has built");
+            .expect("a client's URL is valid");
         let response = {
             let _entered = self.runtime.enter();
             let mut answering = self.server.call(request);
             let answer = at_once(|context| answering.as_mut().poll(context));
-            answer.expect("nothing that is drawn delays an answer")
+            answer.expect("no drawn fault delays a response")
         };
         let Ok(response) = response else {
             line.outcome = Outcome::Reset;
@@ -345,7 +345,7 @@ fn object(kind: &str, namespace: &str, name: &str, thing: &Thing) -> Value {
     })
 }
 
-/// The continue token of a list; empty if there is none.
+/// Returns the continue token of a list; empty if there is none.
 fn token(list: &str) -> String {
     let list: Value = serde_json::from_str(list).unwrap_or_default();
     let token = &list["metadata"]["continue"];

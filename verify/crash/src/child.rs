@@ -43,7 +43,7 @@ pub(crate) struct Ready {
 /// The directory can't be opened, or the port is taken.
 pub(crate) fn play(arguments: &[String]) -> Result<()> {
     let [directory, address] = arguments else {
-        bail!("a directory and an address");
+        bail!("the arguments must be a directory and an address");
     };
     let address: SocketAddr = address.parse()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -83,8 +83,8 @@ impl Running {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .context("no process for the server")?;
-        let input = process.stdin.take().context("its standard input")?;
+            .context("the server's process can't be started")?;
+        let input = process.stdin.take().context("standard input is piped")?;
         Ok(Self {
             process,
             _input: input,
@@ -116,7 +116,7 @@ impl Running {
     /// Returns an error if the process had already ended, or the kill fails.
     pub(crate) fn kill(mut self) -> Result<()> {
         if let Some(status) = self.process.try_wait()? {
-            bail!("nobody has killed the server, and it has ended ({status})");
+            bail!("the server ended without being killed ({status})");
         }
         self.process.kill()?;
         self.process.wait()?;

@@ -31,7 +31,7 @@ enum Open {
 }
 
 impl Known {
-    /// The last value of an object, before its next write.
+    /// Returns the last value of an object, before its next write.
     pub(crate) fn value(&self, key: &Key) -> Option<u64> {
         let (value, _) = self.0.get(key)?.acknowledged?;
         Some(value)
@@ -71,7 +71,7 @@ impl Known {
             };
             ensure!(
                 is_acknowledged || is_open,
-                "{key} is {seen:?}, and was acknowledged as {:?}, with an unanswered write of {:?}",
+                "{key} is {seen:?}, but was acknowledged as {:?}, with an unanswered write of {:?}",
                 history.acknowledged,
                 history.open
             );
@@ -83,11 +83,11 @@ impl Known {
         }
         let stranger = found.into_keys().next();
         stranger.map_or(Ok(took_place), |key| {
-            Err(anyhow::anyhow!("nobody ever wrote {key}"))
+            Err(anyhow::anyhow!("{key} is stored, but was never written"))
         })
     }
 
-    /// The objects of a kind at the last comparison, by name.
+    /// Returns the objects of a kind at the last comparison, by name.
     pub(crate) fn of_kind(&self, kind: usize) -> BTreeMap<String, (u64, u64)> {
         let of_kind = self.0.iter().filter(|(key, _)| key.kind == kind);
         of_kind
@@ -95,7 +95,7 @@ impl Known {
             .collect()
     }
 
-    /// Returns any existing object.
+    /// Returns the newest object, with its revision.
     ///
     /// # Errors
     /// Returns an error if there is none.
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(gone.compare(&[]).unwrap(), 1);
         assert!(
             gone.compare(&[seen("a", 1, 5)]).is_err(),
-            "it is certain now"
+            "the state is known after a comparison"
         );
     }
 }

@@ -231,7 +231,9 @@ impl<'a, K: Stored> World<'a, K> {
                         "kind": "Namespace",
                         "metadata": {"name": name},
                     });
-                    self.server.create(namespace).expect("a namespace is made");
+                    self.server
+                        .create(namespace)
+                        .expect("a namespace can be created");
                 }
                 let before = truth::on_server(&self.server, &self.life.setting).len();
                 // A namespace that is already being deleted stays unchanged.
@@ -398,7 +400,9 @@ impl<'a, K: Stored> World<'a, K> {
         }
         let ended = timeout(STOPS_WITHIN, informer.tasks.join_next()).await;
         let Ok(ended) = ended else {
-            return Err(format!("the informer has not stopped in {STOPS_WITHIN:?}"));
+            return Err(format!(
+                "the informer has not stopped within {STOPS_WITHIN:?}"
+            ));
         };
         if let Some(Err(error)) = ended
             && error.is_panic()
@@ -406,7 +410,7 @@ impl<'a, K: Stored> World<'a, K> {
             return Err("the informer panicked".to_owned());
         }
         if !kill && self.users.iter().any(|user| user.history.is_being_told()) {
-            return Err("the informer has stopped, and a handler is called".to_owned());
+            return Err("a callback is running after the informer has stopped".to_owned());
         }
         while let Some(edges) = informer.edges.join_next().await {
             self.outcome
@@ -432,7 +436,7 @@ impl<'a, K: Stored> World<'a, K> {
         match (tasks, wire.open()) {
             (0, 0) => Ok(()),
             (tasks, bodies) => Err(format!(
-                "after the end there are {tasks} tasks and {bodies} open answers"
+                "{tasks} tasks and {bodies} response bodies are left after the end"
             )),
         }
     }
@@ -464,7 +468,7 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// The object to send, without a revision, so that the write is unconditional.
+/// Returns the object to send, without a revision, so that the write is unconditional.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {

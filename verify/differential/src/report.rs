@@ -27,7 +27,7 @@ pub(crate) fn text(shown: &[(&Component, Coverage)], divergences: &Divergences) 
         text += &table(component, coverage);
     }
     text += "\n## Intentional differences\n\n";
-    text += "| name | behaviour | client-go | here | why | how it is recognised | met |\n";
+    text += "| name | behaviour | client-go | library | reason | how it is recognised | occurrences |\n";
     text += "| --- | --- | --- | --- | --- | --- | --- |\n";
     for (name, divergence) in divergences {
         let met: usize = shown
@@ -52,7 +52,7 @@ fn table(component: &Component, coverage: &Coverage) -> String {
         coverage.sequences(),
         coverage.median()
     );
-    text += "| behaviour | client-go 0.37 | client-go 0.32 | here |\n";
+    text += "| behaviour | client-go 0.37 | client-go 0.32 | library |\n";
     text += "| --- | --- | --- | --- |\n";
     for behaviour in component.behaviours {
         let asked = |version| match coverage.asked(version, behaviour) {
@@ -65,7 +65,7 @@ fn table(component: &Component, coverage: &Coverage) -> String {
         let here = if names.is_empty() {
             "same".to_owned()
         } else {
-            format!("same but for {}", names.join(", "))
+            format!("same except for {}", names.join(", "))
         };
         // Operations have the same names as in sequences.
         let behaviour = if behaviour.contains(' ') {
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn only_random_parts_of_a_page_may_differ() {
         let kept = "| `close` | 3 | 2 | same |\n| `a_name` | what | yes | 907 |\n";
-        let again = "| `close` | 3 | 2 | same but for `x` |\n| `a_name` | what | yes | 912 |\n";
+        let again = "| `close` | 3 | 2 | same except for `x` |\n| `a_name` | what | yes | 912 |\n";
         assert_eq!(repeatable(kept), repeatable(again));
         for other in [
             "| `close` | 4 | 2 | same |\n| `a_name` | what | yes | 907 |\n",

@@ -53,7 +53,7 @@ impl<T: Ord> Counts<T> {
     {
         let times = required.into_iter().map(|what| (what, self.of(what)));
         let rare = times.filter(|(_, times)| *times < least);
-        rare.map(|(what, times)| format!("{what}: seen {times} times, required are {least}"))
+        rare.map(|(what, times)| format!("{what}: seen {times} times, {least} required"))
             .collect()
     }
 }
@@ -79,8 +79,8 @@ mod tests {
         assert_eq!(
             rare,
             [
-                "delete: seen 24 times, required are 25",
-                "list: seen 0 times, required are 25"
+                "delete: seen 24 times, 25 required",
+                "list: seen 0 times, 25 required"
             ]
         );
     }

@@ -174,7 +174,7 @@ pub(crate) const KINDS: [Kind; 36] = [
     kind("history expired", ONE_PAUSE, |_| {
         "expire history".to_owned()
     }),
-    kind("history expired without a watch", ONE_PAUSE, |_| {
+    kind("history expired and watch cut", ONE_PAUSE, |_| {
         LIST.to_owned()
     }),
     kind("continue token expired", ONE_PAUSE, |_| {

@@ -120,7 +120,7 @@ fn rare_and_unknown_behaviours_and_short_sequences_are_reported() {
     };
     assert_eq!(
         coverage.findings(&component),
-        ["never: seen 0 times, required are 1"]
+        ["never: seen 0 times, 1 required"]
     );
     let nothing = Component {
         behaviours: &[],

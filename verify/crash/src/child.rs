@@ -1,4 +1,4 @@
-//! The server's process, as seen by itself and by its parent.
+//! The server's process: its main function, and the handle of its parent.
 //!
 //! Guarantees: the process ends with its parent; a process that ends before it is killed is an error.
 //! A kill uses `SIGKILL`, so the process can't clean up.
@@ -33,14 +33,14 @@ pub(crate) struct Running {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) address: SocketAddr,
-    /// The revision at that time.
+    /// The server's revision when it started to listen.
     pub(crate) revision: u64,
 }
 
 /// Serves a directory on a port until standard input ends.
 ///
 /// # Errors
-/// The directory can't be opened, or the port is taken.
+/// Returns an error if the directory can't be opened, or the port is in use.
 pub(crate) fn play(arguments: &[String]) -> Result<()> {
     let [directory, address] = arguments else {
         bail!("the arguments must be a directory and an address");

@@ -1,6 +1,7 @@
 //! The known state of the store: acknowledged writes, and requested writes without a response.
 //!
-//! Guarantees: an object has one writer and at most one open write; only certain facts are recorded.
+//! Guarantees: an object has one writer and at most one open write, so the state of an object is always
+//! known, except for that write.
 
 use std::collections::BTreeMap;
 

@@ -41,7 +41,7 @@ bugs! {
 
 /// A queue that [`Faulty`] can wrap.
 pub(crate) trait Inner: Queue<K> {
-    /// Returns whether changes of this name are queued, as far as the queue can report it.
+    /// Returns whether changes of this name are queued; false if the queue can't report it.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -143,7 +143,7 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// The calls of a comparison on a delta FIFO, which a faulty one implements too.
+/// The operations that the comparison runs on a delta FIFO, correct or faulty.
 pub(crate) trait Fifo: Queue<K> {
     /// Returns the queue itself, for reading.
     fn inner(&self) -> &DeltaFifo<K>;
@@ -193,7 +193,7 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// The calls of a comparison on a queue in order, which a faulty one implements too.
+/// The operations that the comparison runs on a queue in order, correct or faulty.
 pub(crate) trait Ordered: Queue<K> {
     /// Returns whether the first list has been popped.
     fn synced(&self) -> bool;
@@ -264,7 +264,7 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// The calls of a comparison on a store, which a faulty one implements too.
+/// The operations that the comparison runs on a store, correct or faulty.
 pub(crate) trait Store {
     /// Returns the handle for reads.
     fn read(&self) -> &Indexer<K>;

@@ -1,4 +1,4 @@
-//! The library's store.
+//! Runs sequences on the library's store.
 
 use kube_informer::{
     indexer::{self, Indexer, IndexerWriter, Indexers, NoSuchIndex},
@@ -23,7 +23,7 @@ use crate::{
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);
 
 impl Sound {
-    /// An empty one.
+    /// Creates an empty store.
     fn new() -> Self {
         let (reader, writer) =
             indexer::new(index(Indexers::new(), APP)).expect("one index has no namesake");
@@ -49,7 +49,7 @@ fn index(indexers: Indexers<K>, name: &'static str) -> Indexers<K> {
     })
 }
 
-/// Runs a sequence.
+/// Runs a sequence. Returns one step per operation.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     match bug {
         None => Replay::over(Sound::new(), sequence),

@@ -17,7 +17,7 @@ use crate::sequence::{Operation, Thing};
 /// More than the number of events of a sequence, so that the server never waits for its watcher.
 const MANY: usize = 4096;
 
-/// The server; clones are the same.
+/// The server. Clones share its state.
 #[derive(Clone)]
 pub(super) struct Source {
     state: Arc<Mutex<State>>,

@@ -45,7 +45,8 @@ pub(super) struct Host {
     /// The continue token of the last page.
     token: String,
     lines: Vec<Line>,
-    /// Its clock is paused. The last field, because its tasks must be dropped first.
+    /// A runtime with a paused clock. Declared last, so that the server and its streams are dropped before
+    /// it.
     runtime: Runtime,
 }
 

@@ -186,7 +186,7 @@ fn a_probe_after_a_closed_watch_is_sent_immediately_or_after_a_minute() {
     assert_eq!(
         accepted(&[("close_at_once", &closes, &watched)]),
         None,
-        "the watch goes on"
+        "the watch continues"
     );
     let again = format!("{later}; {beside}");
     assert_eq!(accepted(&[("close_at_once", &closes, &again)]), None);
@@ -223,7 +223,7 @@ fn a_list_of_the_newest_state_is_accepted_only_for_a_revision_that_has_expired_b
     assert_eq!(
         accepted(&[first, ("gone", LISTED, &newer)]),
         Some((vec![expired, at_once], true)),
-        "client-go has stayed behind"
+        "client-go has an older state"
     );
     let older = ours.replace("watch resourceVersion=5", "watch resourceVersion=4");
     assert_eq!(accepted(&[first, ("gone", LISTED, &older)]), None);

@@ -6,11 +6,11 @@ bugs! {
     pub enum Bug {
         EscapeLostAtCut in "list": "an escape lost at the boundary of two pieces of a list",
         NumberCutIsGarbage in "watch": "a number rejected because a piece of a watch ends in it",
-        LongNumberHidesRest in "json": "invalid bytes accepted after a long number",
+        LongNumberHidesRest in "json": "bytes after a long number that are ignored",
         NotInWantsLabel in "label_selector": "notin that requires the label",
-        TokenLeavesNamespace in "continue_token": "a continue token that is accepted in another namespace",
+        TokenLeavesNamespace in "continue_token": "a continue token that lists other namespaces",
         NullIsStored in "patch": "a null of a merge patch that is stored",
         StaleIndexValue in "store": "a stale index value",
-        SlashIsFatal in "request": "an encoded slash that ends the server with a panic",
+        SlashIsFatal in "request": "an encoded slash that causes an internal error",
     }
 }

@@ -1,4 +1,4 @@
-//! What each rule accepts, and similar requests that it does not accept.
+//! Tests of each rule with requests that it accepts, and similar ones that it rejects.
 
 use super::*;
 use crate::sequence::{Answer, Operation, Sequence, Step};

@@ -1,9 +1,7 @@
 //! Rules for the allowed differences between two lists of requests.
 //!
-//! A difference that no rule matches is a failure.
-//!
 //! Both lists are processed in parallel. Where they differ, a rule returns the number of requests of each
-//! side that correspond to each other, and the divergences.
+//! side that correspond, and the divergences. A difference that no rule matches is a failure.
 
 mod asked;
 
@@ -310,8 +308,7 @@ impl<'a> Pair<'a> {
         (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
     }
 
-    /// Matches a list or streaming list of the newest state instead of one at a revision, or the same list in
-    /// pages.
+    /// Matches a list of the newest state, streaming or not, instead of one at a revision, or one in pages.
     fn newest(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         if their.turn != our.turn || their.outcome != our.outcome {
@@ -328,8 +325,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Matches an immediate list of the newest state, which client-go requests only after another rejection
-    /// at a revision.
+    /// Matches an immediate list of the newest state, which client-go sends only after another rejection.
     fn skipped(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let again = self.theirs.get(i + 1)?;
@@ -447,8 +443,7 @@ impl<'a> Pair<'a> {
         Some((1, self.listed(i, j, Pause::None)?, vec![THREE]))
     }
 
-    /// Matches the watch after a streaming list that closed after its end. client-go repeats the streaming
-    /// list.
+    /// Matches the watch after a streaming list that closed after its end, which client-go repeats.
     fn complete(&self, i: usize, j: usize) -> Option<Matched> {
         let (_, outcome) = self.ours.get(j)?.before?;
         let probe = self.ours.get(j)?;

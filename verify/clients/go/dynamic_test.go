@@ -1,4 +1,5 @@
-// client-go's dynamic and metadata informers: objects without a Go type, and objects without their content.
+// Tests of client-go's dynamic and metadata informers: objects without a Go type, and objects without
+// content.
 
 package clients
 
@@ -30,7 +31,7 @@ func widget(name string) *unstructured.Unstructured {
 	}}
 }
 
-func TestDynamicInformerFollowsACustomKindThroughFailures(t *testing.T) {
+func TestDynamicInformerOfACustomKindRecoversFromFailures(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client, err := dynamic.NewForConfig(s.config())
@@ -73,9 +74,10 @@ func TestDynamicInformerFollowsACustomKindThroughFailures(t *testing.T) {
 	equal(t, "spec", kept.(*unstructured.Unstructured).Object["spec"], widget("d").Object["spec"])
 }
 
-// Not in parallel with others: client-go's detector of inconsistencies, which is switched off here, is one for the process.
-// It would compare the kinds that lists of metadata have on every item, with what client-go itself strips from the events of a watch.
-func TestMetadataInformerGetsNoContentAndMissesNothing(t *testing.T) {
+// The test does not run in parallel, because it disables client-go's consistency detector for the whole
+// process. Items of metadata lists have a kind, which client-go removes from the events of a watch, so the
+// detector would panic.
+func TestMetadataInformerReceivesNoContentAndMissesNoEvent(t *testing.T) {
 	defer consistencydetector.SetDataConsistencyDetectionForWatchListEnabledForTest(false)()
 	s := start(t)
 	write := configmaps{t, s.client()}

@@ -1,4 +1,4 @@
-// Faults in the stead of an answer, or before it.
+// Tests of faults that replace a response, or delay it.
 
 package clients
 
@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// getting is what client-go makes of the answer to a GET of configmap a that it tries once.
+// getting expects the error of a GET of configmap a without retries.
 func getting(want string) func(s stage) {
 	return func(s stage) {
 		t := s.server.t
@@ -19,7 +19,7 @@ func getting(want string) func(s stage) {
 	}
 }
 
-func TestFaultsOfAnswersAreTheErrorsThatClientGoKnows(t *testing.T) {
+func TestFaultsOfAnswersAreErrorsOfClientGo(t *testing.T) {
 	show(t, []row{
 		{plan: `get configmaps: 400`, see: getting("400 BadRequest: the server rejected our request")},
 		{plan: `get configmaps: 401`, see: getting("401 Unauthorized: Unauthorized")},
@@ -45,7 +45,7 @@ func TestFaultsOfAnswersAreTheErrorsThatClientGoKnows(t *testing.T) {
 	})
 }
 
-func TestFaultsOfAnswersAreForTheRequestsThatTheyName(t *testing.T) {
+func TestFaultsOfAnswersAffectOnlyTheNamedRequests(t *testing.T) {
 	hits := func(verb, path, want string) func(s stage) {
 		return func(s stage) {
 			t := s.server.t
@@ -71,12 +71,12 @@ func TestFaultsOfAnswersAreForTheRequestsThatTheyName(t *testing.T) {
 		}},
 		{plan: `get configmaps from judge: 503`, see: func(s stage) {
 			a(s)
-			other := s.request("GET").Name("a").SetHeader("User-Agent", "somebody else")
+			other := s.request("GET").Name("a").SetHeader("User-Agent", "another client")
 			must(s.server.t, other.Do(s.server.t.Context()).Error())
 		}},
 		{plan: `get configmaps: 503 x2`, see: both(a, a, again)},
 		{plan: `get configmaps: 503 skip=2 x1`, see: both(again, again, a, again)},
-		// The server draws the same chances from the same seed.
+		// The same seed always affects the same requests.
 		{plan: `seed 3; get configmaps: 503 chance=50%`, see: func(s stage) {
 			told := ""
 			for range 12 {
@@ -93,7 +93,7 @@ func TestFaultsOfAnswersAreForTheRequestsThatTheyName(t *testing.T) {
 
 func TestFaultsBeforeAnAnswer(t *testing.T) {
 	show(t, []row{
-		// client-go itself waits as long as it is told to, and asks again.
+		// client-go waits for the time in Retry-After, and retries.
 		{plan: `get configmaps: 429 retry-after=1 x1`, see: func(s stage) {
 			t, asked := s.server.t, time.Now()
 			must(t, s.request("GET").Name("a").MaxRetries(1).Do(t.Context()).Error())
@@ -120,7 +120,7 @@ func TestFaultsBeforeAnAnswer(t *testing.T) {
 			s.open(metav1.ListOptions{ResourceVersion: "5"}).expect("ADDED e 6")
 			select {
 			case err := <-answered:
-				t.Fatalf("answered before the watch was told: %v", err)
+				t.Fatalf("answered before the watch received the event: %v", err)
 			default:
 			}
 			must(t, <-answered)
@@ -134,7 +134,7 @@ func TestFaultsBeforeAnAnswer(t *testing.T) {
 			begun := time.Now()
 			_, err = body.Read(make([]byte, 1))
 			must(t, err)
-			// The headers may have been read late.
+			// The headers may be read after the start of the delay.
 			lasted(t, begun, time.Second/2)
 			_, err = io.ReadAll(body)
 			must(t, err)

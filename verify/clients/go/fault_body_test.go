@@ -1,4 +1,4 @@
-// Faults on the bytes of a body, as client-go's requests read them.
+// Tests of faults that affect the bytes of a body, as client-go reads them.
 
 package clients
 
@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// body is what there is to read of a list, or with options of a watch.
+// body returns the body of a list, or of a watch if the options request one.
 func (s stage) body(options metav1.ListOptions) io.ReadCloser {
 	t := s.server.t
 	t.Helper()
@@ -34,7 +34,7 @@ func (s stage) body(options metav1.ListOptions) io.ReadCloser {
 	return stream
 }
 
-// read is a body to its end, and how that came.
+// read reads a body to its end. It returns the text, and `ended`, `broken` or another error.
 func (s stage) read(options metav1.ListOptions) (string, string) {
 	s.server.t.Helper()
 	text, err := io.ReadAll(s.body(options))
@@ -48,7 +48,7 @@ func (s stage) read(options metav1.ListOptions) (string, string) {
 	}
 }
 
-// listed are the names in the text of a list.
+// listed returns the names in the text of a list.
 func listed(t *testing.T, text string) string {
 	t.Helper()
 	var list corev1.ConfigMapList
@@ -57,7 +57,7 @@ func listed(t *testing.T, text string) string {
 }
 
 func TestFaultsOfBodies(t *testing.T) {
-	// ends reads a list that is not whole.
+	// ends reads a list that is incomplete.
 	ends := func(length int, how, typed string) func(s stage) {
 		return func(s stage) {
 			t := s.server.t
@@ -67,7 +67,7 @@ func TestFaultsOfBodies(t *testing.T) {
 			said(t, refusal(err), typed)
 		}
 	}
-	// begins reads the two events of a watch that come before its end.
+	// begins reads the two events of a watch that precede its end.
 	begins := func(how string) func(s stage) {
 		return func(s stage) {
 			t := s.server.t
@@ -103,7 +103,7 @@ func TestFaultsOfBodies(t *testing.T) {
 	})
 }
 
-func TestFaultsThatBreakAWatchAreNoEnd(t *testing.T) {
+func TestFaultThatBreaksAWatchIsAnUnexpectedEndOfItsBody(t *testing.T) {
 	perform(t, []row{{plan: `break watch configmaps`, see: func(s stage) {
 		t := s.server.t
 		body := s.body(*asWatch(metav1.ListOptions{ResourceVersion: "4", TimeoutSeconds: &deadline}))
@@ -116,7 +116,7 @@ func TestFaultsThatBreakAWatchAreNoEnd(t *testing.T) {
 	}}}, nil)
 }
 
-// wire is a connection that keeps what comes over it.
+// wire is a connection that records the received bytes.
 type wire struct {
 	net.Conn
 	lock sync.Mutex
@@ -131,7 +131,7 @@ func (w *wire) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// chunks are the lengths of the chunks of the one answer that came.
+// chunks returns the lengths of the chunks of the only response that was received.
 func (w *wire) chunks(t *testing.T) []int {
 	t.Helper()
 	w.lock.Lock()
@@ -154,7 +154,7 @@ func (w *wire) chunks(t *testing.T) []int {
 	}
 }
 
-// wired is the stage seen by a client whose one connection is kept.
+// wired returns the stage with a client whose only connection is recorded.
 func (s stage) wired() (stage, *wire) {
 	t := s.server.t
 	t.Helper()
@@ -171,8 +171,8 @@ func (s stage) wired() (stage, *wire) {
 	return s, kept
 }
 
-func TestFaultsThatSplitABodyLeaveItsBytesAlone(t *testing.T) {
-	// split is a list whose chunks are judged, and which is whole.
+func TestFaultsThatSplitABodyKeepItsBytes(t *testing.T) {
+	// split reads a list, checks that it is complete, and checks its chunks with judge.
 	split := func(judge func(t *testing.T, chunks []int)) func(s stage) {
 		return func(s stage) {
 			t := s.server.t

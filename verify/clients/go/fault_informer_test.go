@@ -1,4 +1,4 @@
-// What faults do to client-go's shared informers, with streaming lists or with plain ones, as the environment says.
+// Tests of faults with client-go's shared informers. The environment selects streaming lists or plain ones.
 
 package clients
 
@@ -14,21 +14,22 @@ import (
 	"k8s.io/client-go/informers"
 )
 
-// informed is a fault on the second watch of an informer, and what that makes of it.
+// informed is a fault on the second watch of an informer, and its expected effect.
 //
-// The informer knows the configmaps a and b, of the revisions 2 and 3; then, in one moment, c is created at 4, a is deleted at 5, and its watch ends.
-// Behind what is told, d is created at 6.
+// The informer has the configmaps a and b, at revisions 2 and 3. While its watch is frozen, c is created at 4
+// and a is deleted at 5; then the watch ends. After the informer has received these changes, d is created at
+// 6.
 type informed struct {
 	plan string
-	// told are the events in their order; a relist tells those in brackets, in any order.
+	// told contains the events in order. Those in parentheses follow from a relist, in any order.
 	told string
-	// asked are the requests from the second watch on.
+	// asked contains the requests from the second watch on.
 	asked []string
-	// kept is the store in the end.
+	// kept contains the keys in the store at the end.
 	kept string
 }
 
-// anew are the requests of an informer that knows a revision and starts again.
+// anew returns the requests of an informer that lists again after it has received a revision.
 func anew(from, to int) []string {
 	return either(
 		[]string{fmt.Sprintf("watch all from %d", from), fmt.Sprintf("list from %d exactly", to)},
@@ -44,19 +45,19 @@ func TestFaultsUnderInformers(t *testing.T) {
 		{plan: `watch configmaps: drop event 1 x1`, told: "delete a 5", asked: []string{"watch from 3"}, kept: "[default/b default/d]"},
 		{plan: `watch configmaps: duplicate event 1 x1`, told: "add c 4, update c 4, delete a 5", asked: []string{"watch from 3"}, kept: whole},
 		{plan: `watch configmaps: swap event 1 x1`, told: "delete a 5, add c 4", asked: []string{"watch from 3"}, kept: whole},
-		// Half a line becomes a mistake with the line behind it.
+		// The partial line and the line after it together fail to decode.
 		{plan: `watch configmaps: garble event 1 x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
 		{plan: `watch configmaps: spoil event 2 x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
 		{plan: `watch configmaps: retype event 2 x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
 		{plan: `watch configmaps: send "garbage\n" after 1 event x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
 		{plan: `watch configmaps: cut after 1 event x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3", "watch from 4"}, kept: whole},
 		{plan: `watch configmaps: break after 1 event x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3", "watch from 4"}, kept: whole},
-		// A watch that ends within a second and has told nothing is a failure to client-go.
+		// client-go treats a watch that ends within a second without an event as a failure.
 		{plan: `watch configmaps: cut after 300 bytes x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
 		{plan: `watch configmaps: break after 300 bytes x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
 		{plan: `watch configmaps: 429 plain x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3 -> 429", "watch from 3"}, kept: whole},
 		{plan: `watch configmaps: 504 too-large x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3 -> 504"}, anew(3, 5)), kept: whole},
-		// Go asks again by itself when a connection that it has used before is closed.
+		// Go's HTTP client retries a request if a reused connection is closed.
 		{plan: `watch configmaps: reset x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3 -> 0", "watch from 3"}, kept: whole},
 	} {
 		t.Run(f.plan, func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestFaultsUnderInformers(t *testing.T) {
 	}
 }
 
-// lines are those between commas.
+// lines splits a text at its commas.
 func lines(text string) []string {
 	var all []string
 	for line := range strings.SplitSeq(text, ",") {
@@ -91,14 +92,14 @@ func lines(text string) []string {
 	return all
 }
 
-// informer follows what a stage has, and has told it.
+// informer starts an informer on a stage and returns it after it has delivered all objects.
 func (s stage) informer() scene {
 	t := s.server.t
 	t.Helper()
 	informer := informers.NewSharedInformerFactory(s.configmaps.client, 0).Core().V1().ConfigMaps().Informer()
 	told := follow(t, informer)
 	told.expectAnyOrder("add a 2", "add b 3", "add c 4", "add d 5")
-	// A watch that has told something is not taken for a failure of the server when it ends.
+	// client-go does not treat the end of a watch as a failure if the watch has delivered an event.
 	s.create("e")
 	told.expect("add e 6")
 	s.requests("configmaps")
@@ -107,24 +108,27 @@ func (s stage) informer() scene {
 
 func TestFaultsOfBookmarksUnderInformers(t *testing.T) {
 	perform(t, []row{
-		// Without one the informer's revision grows too old: TestInformerIsSavedFromExpiredHistoryByABookmark is the other case.
+		// Without the bookmark the informer's revision expires. TestInformerResumesFromTheRevisionOfABookmark
+		// tests the case with the bookmark.
 		{plan: `watch configmaps: drop bookmarks x1`, see: func(s stage) {
 			sc := s.informer()
 			s.plant()
 			s.inject("cut watch configmaps")
 			s.awaitRequest("watch from 6")
-			// A watch that has told nothing is a failure to client-go when it ends within a second.
+			// client-go treats a watch that ends within a second without an event as a failure.
 			s.create("f")
 			sc.expect("add f 7")
 			s.other("n")
-			// A watch that is closed has told all that was sent to it, so the bookmark is not lost in another way.
+			// A closed watch delivers everything that was sent before, so only the fault can drop the
+			// bookmark.
 			s.inject("send bookmarks to watch configmaps; expire history; close watch configmaps")
 			sc.expectAnyOrder("update a 2", "update b 3", "update c 4", "update d 5", "update e 6", "update f 7")
 			s.create("g")
 			sc.expect("add g 9")
 			sc.asked(slices.Concat([]string{"watch from 7"}, anew(7, 8))...)
 		}},
-		// A streamed list that does not end is asked for again when it is over; a plain list is not hit.
+		// A streaming list that is cut before its end is requested again. The fault does not affect a plain
+		// list.
 		{plan: `watch configmaps: drop end-bookmark x1`, see: func(s stage) {
 			t := s.server.t
 			s.plant()
@@ -173,7 +177,8 @@ func TestFaultsAtOnceUnderInformers(t *testing.T) {
 			sc.expect("add g 8")
 			sc.asked(slices.Concat([]string{"watch from 6"}, anew(6, 7))...)
 		}},
-		// An informer can't know that revisions come again: what is written at those that it has seen is lost to it.
+		// An informer can't detect that revisions are reused, so it misses the writes at revisions that it
+		// has received before.
 		{plan: `restart back 3`, see: func(s stage) {
 			sc := s.informer()
 			s.plant()
@@ -213,7 +218,7 @@ func TestFaultsAtOnceUnderInformers(t *testing.T) {
 		{plan: `refuse connections`, see: func(s stage) {
 			t := s.server.t
 			s.plant()
-			// One that comes while the port is being closed is reset.
+			// A connection that is opened while the port is being closed is reset.
 			for until := time.Now().Add(patience); ; {
 				fresh, _ := s.wired()
 				_, err := fresh.request("GET").DoRaw(t.Context())

@@ -1,7 +1,8 @@
-// Every fault that a plan can name, shown to client-go: a row is a plan and what client-go sees of it.
+// Tests of every fault of the server's fault plans with client-go. A row contains a plan and its expected
+// effect.
 //
-// The server's own tests read the plans of these rows, and fail if the grammar knows a fault that none of them has.
-// With FAULTS_OFF the plans are left out, and then every row must fail; verify/clients/run sees to that.
+// The server's own tests read the plans of these rows, and fail if a fault of the grammar has no row.
+// With FAULTS_OFF no plan is added, and every row must fail; verify/clients/run checks this.
 
 package clients
 
@@ -29,29 +30,29 @@ func init() {
 	}
 }
 
-// quiet is how long something must not come that without a fault comes at once.
+// quiet is the time for which a delayed result must not arrive; without the fault it arrives immediately.
 const quiet = 300 * time.Millisecond
 
-// row is a fault, and a script that ends well only where the fault does what its documentation says.
+// row is a fault plan, and a script that passes only if the fault has its documented effect.
 type row struct {
 	plan string
 	see  func(s stage)
 }
 
-// stage is a server with the configmaps a, b, c and d, at the revisions 2 to 5.
+// stage is a server with the configmaps a, b, c and d, at revisions 2 to 5.
 type stage struct {
 	*server
 	configmaps
 	plan string
 }
 
-// show gives each row a stage of its own, with the fault in force.
+// show runs each row on its own stage, with the fault active from the start.
 func show(t *testing.T, rows []row) {
 	t.Helper()
 	perform(t, rows, func(s stage) { s.plant() })
 }
 
-// perform gives each row a stage of its own; the script says when the fault comes.
+// perform runs each row on its own stage. The script adds the fault.
 func perform(t *testing.T, rows []row, before func(s stage)) {
 	t.Helper()
 	t.Parallel()
@@ -69,7 +70,7 @@ func perform(t *testing.T, rows []row, before func(s stage)) {
 	}
 }
 
-// plant puts the row's plan in force.
+// plant adds the row's fault plan.
 func (s stage) plant() {
 	s.server.t.Helper()
 	if !faultsOff {
@@ -77,26 +78,27 @@ func (s stage) plant() {
 	}
 }
 
-// request is one for a configmap or for all of them, tried once.
+// request returns a request for one configmap or for all, without retries.
 func (s stage) request(verb string) *rest.Request {
 	return s.configmaps.client.CoreV1().RESTClient().Verb(verb).Namespace("default").Resource("configmaps").MaxRetries(0)
 }
 
-// watching is client-go's watch.
+// watching is a watch of client-go.
 type watching struct {
 	t      *testing.T
 	events watch.Interface
 }
 
-// deadline is that of watches whose whole story is told, in seconds; it loses nothing that was there at their start.
+// deadline is the timeout in seconds of watches that are read to their end. Events that exist at the start of
+// a watch are delivered before its timeout.
 var deadline = int64(1)
 
-// fromTheStart are the options of a watch of all that a stage has.
+// fromTheStart returns the options of a watch that delivers all objects of a stage.
 func fromTheStart() metav1.ListOptions {
 	return metav1.ListOptions{ResourceVersion: "1", TimeoutSeconds: &deadline}
 }
 
-// streamed are the options of a streamed list.
+// streamed returns the options of a streaming list.
 func streamed() metav1.ListOptions {
 	all := true
 	return metav1.ListOptions{
@@ -115,7 +117,7 @@ func (s stage) open(options metav1.ListOptions) watching {
 	return watching{t, events}
 }
 
-// next is the next event as a line, or `end`.
+// next returns the next event as a line, `end` if the watch has ended, or `nothing` after a timeout.
 func (w watching) next() string {
 	w.t.Helper()
 	select {
@@ -137,7 +139,7 @@ func (w watching) expect(lines ...string) {
 	}
 }
 
-// silent makes sure that nothing comes for a time.
+// silent fails if the watch delivers an event or ends within a time.
 func (w watching) silent(period time.Duration) {
 	w.t.Helper()
 	select {
@@ -147,7 +149,7 @@ func (w watching) silent(period time.Duration) {
 	}
 }
 
-// said compares a line with one that may have a … for what is not compared.
+// said compares a line with an expected one, in which … stands for any text.
 func said(t *testing.T, got, want string) {
 	t.Helper()
 	start, end, open := strings.Cut(want, "…")
@@ -157,7 +159,7 @@ func said(t *testing.T, got, want string) {
 	t.Fatalf("\n got %s\nwant %s", got, want)
 }
 
-// refusal is what client-go makes of a refusal, as a line.
+// refusal formats an error of client-go as a line.
 func refusal(err error) string {
 	var status apierrors.APIStatus
 	switch {
@@ -177,7 +179,7 @@ func refusal(err error) string {
 	return line
 }
 
-// refused tries a watch.
+// refused requests a watch and returns its error as a line.
 func (s stage) refused(options metav1.ListOptions) string {
 	s.server.t.Helper()
 	ctx, cancel := context.WithTimeout(s.server.t.Context(), patience)
@@ -194,7 +196,7 @@ func asWatch(options metav1.ListOptions) *metav1.ListOptions {
 	return &options
 }
 
-// stored are the names on the server.
+// stored returns the names of the configmaps on the server.
 func (s stage) stored() string {
 	s.server.t.Helper()
 	list, err := s.configmaps.client.CoreV1().ConfigMaps("").List(s.server.t.Context(), metav1.ListOptions{})
@@ -202,10 +204,11 @@ func (s stage) stored() string {
 	return names(s.server.t, list)
 }
 
-// lasted makes sure that something took so long; less than it, as clocks of two processes are compared.
+// lasted fails if less than 90 % of a time has passed. The tolerance is needed because the clocks of two
+// processes are compared.
 func lasted(t *testing.T, since time.Time, period time.Duration) {
 	t.Helper()
 	if took := time.Since(since); took < period*9/10 {
-		t.Fatalf("came after %s, not %s", took, period)
+		t.Fatalf("took %s, want at least %s", took, period)
 	}
 }

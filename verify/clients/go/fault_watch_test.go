@@ -1,4 +1,4 @@
-// Faults on the events of a watch, as client-go's decoder hears them.
+// Tests of faults that affect the events of a watch, as client-go decodes them.
 
 package clients
 
@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// watchTells is a whole watch of what there is, to its deadline or to an earlier end.
+// watchTells expects all events of a watch from the start, to its timeout or an earlier end.
 func watchTells(lines ...string) func(s stage) {
 	return func(s stage) {
 		s.server.t.Helper()
@@ -17,7 +17,7 @@ func watchTells(lines ...string) func(s stage) {
 	}
 }
 
-// listTells is a streamed list, and a bookmark that is asked for behind it.
+// listTells expects the events after a streaming list, during which the server sends a bookmark.
 func listTells(lines ...string) func(s stage) {
 	return func(s stage) {
 		s.server.t.Helper()
@@ -29,7 +29,8 @@ func listTells(lines ...string) func(s stage) {
 	}
 }
 
-// undecodable is the event that client-go makes of one that it can't decode; its watch ends behind it.
+// undecodable returns the event with which client-go replaces an event that fails to decode. The watch then
+// ends.
 func undecodable(why string) string {
 	return `ERROR 500 InternalError: an error on the server ("unable to decode an event from the watch stream: ` + why + `") has prevented the request from succeeding`
 }
@@ -54,12 +55,12 @@ func TestFaultsOfEvents(t *testing.T) {
 func TestFaultsThatEndAWatch(t *testing.T) {
 	show(t, []row{
 		{plan: `watch configmaps: cut after 2 events`, see: watchTells("ADDED a 2", "ADDED b 3")},
-		// An event that is not whole is none, and to client-go no error either.
+		// client-go ignores an incomplete event and reports no error.
 		{plan: `watch configmaps: cut after 300 bytes`, see: watchTells()},
 		{plan: `watch configmaps: freeze after 2 events`, see: func(s stage) {
 			w := s.open(fromTheStart())
 			w.expect("ADDED a 2", "ADDED b 3")
-			// Not even the deadline ends it.
+			// The timeout does not end a frozen watch.
 			w.silent(time.Duration(deadline)*time.Second + quiet)
 			s.inject("thaw watch configmaps")
 			w.expect("ADDED c 4", "ADDED d 5", "end")
@@ -68,7 +69,7 @@ func TestFaultsThatEndAWatch(t *testing.T) {
 }
 
 func TestFaultsOnOpenWatches(t *testing.T) {
-	// opened is a watch that has told everything.
+	// opened returns a watch that has delivered all objects.
 	opened := func(s stage) watching {
 		s.server.t.Helper()
 		w := s.open(metav1.ListOptions{ResourceVersion: "1", AllowWatchBookmarks: true})
@@ -121,12 +122,12 @@ func TestFaultsOnOpenWatches(t *testing.T) {
 		}},
 		{plan: `send bookmarks to watch configmaps`, see: func(s stage) {
 			w := opened(s)
-			deaf := s.open(metav1.ListOptions{ResourceVersion: "5"})
+			plain := s.open(metav1.ListOptions{ResourceVersion: "5"})
 			s.other("n")
 			s.plant()
 			w.expect("BOOKMARK  6")
 			s.create("e")
-			deaf.expect("ADDED e 7")
+			plain.expect("ADDED e 7")
 		}},
 		{plan: `expire history`, see: func(s stage) {
 			w := opened(s)

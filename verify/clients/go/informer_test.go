@@ -1,4 +1,4 @@
-// client-go's shared informers, with streaming lists or with plain ones, as the environment says.
+// Tests of client-go's shared informers. The environment selects streaming lists or plain ones.
 
 package clients
 
@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// either is the first with streaming lists, and else the second.
+// either returns its first argument with streaming lists, and its second one without.
 func either[T any](streamed, listed T) T {
 	if streaming() {
 		return streamed
@@ -21,8 +21,8 @@ func either[T any](streamed, listed T) T {
 	return listed
 }
 
-// firstRequests are those of an informer that starts at a revision.
-// With streaming lists client-go's own detector of inconsistencies is on: it lists once more, compares, and panics if anything differs.
+// firstRequests returns the requests of an informer that starts at a revision. With streaming lists
+// client-go's consistency detector is enabled: it lists again, and panics if the results differ.
 func firstRequests(revision int) []string {
 	return either(
 		[]string{"watch all", fmt.Sprintf("list from %d exactly", revision)},
@@ -30,7 +30,7 @@ func firstRequests(revision int) []string {
 	)
 }
 
-// scene is a server with configmap a, at revision 2, and an informer that has told it.
+// scene is a server with configmap a, at revision 2, and an informer that has delivered it.
 type scene struct {
 	*server
 	configmaps
@@ -54,7 +54,8 @@ func podScene(t *testing.T, plans ...string) scene {
 	return scene{server: s, configmaps: write, trace: told, informer: informer}
 }
 
-// started is a scene in which a watch has told something, which keeps client-go from taking its end for a failure of the server.
+// started returns a scene whose watch has delivered an event. client-go would treat the end of a watch
+// without an event as a failure.
 func started(t *testing.T) scene {
 	t.Helper()
 	sc := podScene(t)
@@ -64,7 +65,7 @@ func started(t *testing.T) scene {
 	return sc
 }
 
-// asked compares what was asked about configmaps since the last time.
+// asked compares the requests for configmaps since the last call.
 func (sc scene) asked(want ...string) {
 	sc.server.t.Helper()
 	equal(sc.server.t, "requests", sc.requests("configmaps"), want)
@@ -85,7 +86,7 @@ func (sc scene) keeps() {
 	equal(t, "the store", kept, stored)
 }
 
-func TestInformerTellsWhatIsThereAndEveryChange(t *testing.T) {
+func TestInformerDeliversExistingObjectsAndEveryChange(t *testing.T) {
 	sc := podScene(t)
 	sc.create("b", "c")
 	sc.label("a", "web")
@@ -95,7 +96,7 @@ func TestInformerTellsWhatIsThereAndEveryChange(t *testing.T) {
 	sc.keeps()
 }
 
-func TestInformerGoesOnAfterACut(t *testing.T) {
+func TestInformerResumesAfterACutWatch(t *testing.T) {
 	sc := started(t)
 	sc.inject("freeze watch *")
 	sc.create("c")
@@ -107,7 +108,7 @@ func TestInformerGoesOnAfterACut(t *testing.T) {
 	sc.keeps()
 }
 
-func TestInformerGoesOnAfterABrokenConnection(t *testing.T) {
+func TestInformerResumesAfterABrokenConnection(t *testing.T) {
 	sc := started(t)
 	sc.inject("freeze watch *")
 	sc.create("c")
@@ -119,8 +120,9 @@ func TestInformerGoesOnAfterABrokenConnection(t *testing.T) {
 	sc.keeps()
 }
 
-// A new start also tells what it finds unchanged: client-go passes updates without a new revision on to handlers without a resync period.
-func TestInformerStartsAnewWhenItsRevisionIsTooOld(t *testing.T) {
+// A relist also delivers unchanged objects: client-go delivers updates without a new revision to handlers
+// without a resync period.
+func TestInformerListsAgainWhenItsRevisionIsTooOld(t *testing.T) {
 	sc := started(t)
 	sc.inject("freeze watch *")
 	sc.create("c")
@@ -136,13 +138,13 @@ func TestInformerStartsAnewWhenItsRevisionIsTooOld(t *testing.T) {
 	sc.keeps()
 }
 
-func TestInformerIsSavedFromExpiredHistoryByABookmark(t *testing.T) {
+func TestInformerResumesFromTheRevisionOfABookmark(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
 	write := configmaps{t, client}
 	write.create("a")
-	// A short deadline, because it loses nothing: everything that was sent before it arrives.
+	// A timeout loses nothing: everything that was sent before it is delivered.
 	soon := int64(3)
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.TimeoutSeconds = &soon }))
@@ -155,12 +157,12 @@ func TestInformerIsSavedFromExpiredHistoryByABookmark(t *testing.T) {
 	told.expect("add b 4")
 	for _, line := range s.requests("configmaps") {
 		if !strings.HasPrefix(line, "watch from ") {
-			t.Fatalf("a new start: %s", line)
+			t.Fatalf("an unexpected list: %s", line)
 		}
 	}
 }
 
-func TestInformerWaitsAsLongAsItIsAskedTo(t *testing.T) {
+func TestInformerWaitsForRetryAfter(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
@@ -177,7 +179,7 @@ func TestInformerWaitsAsLongAsItIsAskedTo(t *testing.T) {
 	))
 }
 
-func TestInformerFallsBackToAListWhereListsAreNotStreamed(t *testing.T) {
+func TestInformerListsWhenStreamingListsAreNotSupported(t *testing.T) {
 	sc := podScene(t, "watch *: refuse streaming")
 	sc.create("b")
 	sc.expect("add b 3")
@@ -188,7 +190,7 @@ func TestInformerFallsBackToAListWhereListsAreNotStreamed(t *testing.T) {
 	sc.keeps()
 }
 
-func TestInformerOutlivesErrorsOfTheServer(t *testing.T) {
+func TestInformerRecoversFromServerErrors(t *testing.T) {
 	for _, code := range []int{500, 503, 504} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			sc := started(t)
@@ -204,7 +206,7 @@ func TestInformerOutlivesErrorsOfTheServer(t *testing.T) {
 	}
 }
 
-func TestInformerStartsAnewWhereItsRevisionIsInTheFuture(t *testing.T) {
+func TestInformerListsAgainWhenItsRevisionIsTooLarge(t *testing.T) {
 	sc := started(t)
 	sc.inject("watch configmaps: 504 too-large x1; freeze watch *")
 	sc.create("c")
@@ -215,7 +217,7 @@ func TestInformerStartsAnewWhereItsRevisionIsInTheFuture(t *testing.T) {
 	sc.keeps()
 }
 
-func TestInformerComesBackWhenConnectionsAreAcceptedAgain(t *testing.T) {
+func TestInformerResumesWhenConnectionsAreAcceptedAgain(t *testing.T) {
 	sc := started(t)
 	sc.inject("freeze watch *")
 	sc.create("c")
@@ -226,7 +228,7 @@ func TestInformerComesBackWhenConnectionsAreAcceptedAgain(t *testing.T) {
 	sc.keeps()
 }
 
-func TestInformerFindsItsWayBackFromGarbage(t *testing.T) {
+func TestInformerRecoversFromUndecodableEvents(t *testing.T) {
 	anew := []string{"add c 4", "update a 2", "update b 3"}
 	for name, garbage := range map[string]struct {
 		line string
@@ -240,7 +242,7 @@ func TestInformerFindsItsWayBackFromGarbage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := started(t)
-			// Frozen, so that what follows is there before the garbage is read.
+			// The watch is frozen, so that the next event is sent before the garbage is read.
 			sc.inject(fmt.Sprintf("freeze watch *; send %q to watch *", garbage.line+"\n"))
 			sc.create("c")
 			sc.inject("thaw watch *")
@@ -252,7 +254,7 @@ func TestInformerFindsItsWayBackFromGarbage(t *testing.T) {
 	}
 }
 
-func TestInformerOfASelectionHearsOfWhatEntersAndLeavesIt(t *testing.T) {
+func TestInformerWithASelectorDeliversObjectsThatStartAndStopMatching(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
@@ -269,13 +271,13 @@ func TestInformerOfASelectionHearsOfWhatEntersAndLeavesIt(t *testing.T) {
 	told.expect("delete a 5", "add b 6")
 }
 
-func TestInformerOfManyObjectsGetsThemAll(t *testing.T) {
+func TestInformerReceivesAllOfManyObjects(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
 	write := configmaps{t, client}
 	var lines []string
-	// More than client-go's page of 500.
+	// More than client-go's page size of 500.
 	for n := range 1200 {
 		name := fmt.Sprintf("p%04d", n)
 		write.create(name)

@@ -1,4 +1,4 @@
-// client-go's pager, and what is under it: limit and continue, and tokens that have expired.
+// Tests of client-go's pager, of limit and continue, and of expired continue tokens.
 
 package clients
 
@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// paged is a server with the configmaps p0 to p9, at the revisions 2 to 11.
+// paged is a server with the configmaps p0 to p9, at revisions 2 to 11.
 type paged struct {
 	*server
 	configmaps
@@ -33,7 +33,7 @@ func pagedScene(t *testing.T) paged {
 	return paged{s, write}
 }
 
-// by is a pager of three at a time; between is called before each page but the first.
+// by returns a pager with pages of three. It calls between before each page except the first.
 func (p paged) by(between func()) *pager.ListPager {
 	it := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		if options.Continue != "" && between != nil {
@@ -59,7 +59,7 @@ func names(t *testing.T, list runtime.Object) string {
 	return fmt.Sprint(names)
 }
 
-func TestPagerShowsOneMomentWhateverHappensBetweenPages(t *testing.T) {
+func TestPagesHaveOneRevisionDespiteWritesBetweenThem(t *testing.T) {
 	p := pagedScene(t)
 	writes := 0
 	list, wasPaged, err := p.by(func() {
@@ -76,7 +76,7 @@ func TestPagerShowsOneMomentWhateverHappensBetweenPages(t *testing.T) {
 	equal(t, "requests", p.requests("configmaps"), []string{"list", "list continued", "list continued", "list continued"})
 }
 
-func TestPagerStartsAnewWhenItsPagesHaveExpired(t *testing.T) {
+func TestPagerListsAgainWhenItsContinueTokenHasExpired(t *testing.T) {
 	p := pagedScene(t)
 	expired := false
 	list, _, err := p.by(func() {
@@ -91,7 +91,7 @@ func TestPagerStartsAnewWhenItsPagesHaveExpired(t *testing.T) {
 	equal(t, "requests", p.requests("configmaps"), []string{"list", "list continued -> 410", "list"})
 }
 
-func TestPagerTellsOfExpiredPagesIfItIsAskedTo(t *testing.T) {
+func TestPagerWithoutFallbackReportsAnExpiredContinueToken(t *testing.T) {
 	p := pagedScene(t)
 	it := p.by(func() {
 		p.other("n")
@@ -107,7 +107,7 @@ func TestPagerTellsOfExpiredPagesIfItIsAskedTo(t *testing.T) {
 	equal(t, "names", told, "[p0 p1 p2]")
 }
 
-func TestPagesSayHowMuchRemainsAndExpiredOnesHowToGoOn(t *testing.T) {
+func TestPagesHaveARemainingCountAndExpiredPagesANewContinueToken(t *testing.T) {
 	p := pagedScene(t)
 	list := func(options metav1.ListOptions) (*corev1.ConfigMapList, error) {
 		return p.configmaps.client.CoreV1().ConfigMaps("default").List(t.Context(), options)
@@ -136,7 +136,7 @@ func TestPagesSayHowMuchRemainsAndExpiredOnesHowToGoOn(t *testing.T) {
 	equal(t, "continue", rest.Continue, "")
 }
 
-func TestListsAtARevisionShowIt(t *testing.T) {
+func TestListsAtARevisionHaveItsState(t *testing.T) {
 	p := pagedScene(t)
 	p.configmaps.delete("p3")
 	list := func(options metav1.ListOptions) (*corev1.ConfigMapList, error) {
@@ -150,7 +150,7 @@ func TestListsAtARevisionShowIt(t *testing.T) {
 	equal(t, "names since 4", names(t, atLeast), "[p0 p1 p2 p4 p5 p6 p7 p8 p9]")
 	_, err = list(metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: "Roughly"})
 	equal(t, "invalid", apierrors.IsInvalid(err), true)
-	// Asked once: client-go would try again as often as the server names a time to wait.
+	// Without retries, because client-go would retry after each response with a Retry-After.
 	configmaps := p.configmaps.client.CoreV1().RESTClient().Get().Resource("configmaps").MaxRetries(0)
 	err = configmaps.Param("resourceVersion", "1000").Do(t.Context()).Error()
 	equal(t, "a time-out", apierrors.IsTimeout(err), true)

@@ -1,4 +1,4 @@
-// Bodies in protobuf, which Go clients write for built-in kinds unless they are told not to.
+// Tests of protobuf bodies, which Go clients send for built-in kinds by default.
 
 package clients
 
@@ -42,11 +42,11 @@ import (
 
 const protobufType = "application/vnd.kubernetes.protobuf"
 
-// bodies notes in which format each request with a body came.
+// bodies records the content types of requests with a body.
 type bodies struct {
 	next http.RoundTripper
 	lock sync.Mutex
-	// By method.
+	// types contains the content types by method.
 	types map[string][]string
 }
 
@@ -62,7 +62,7 @@ func (b *bodies) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// defaultClient is as a program has it that sets no content type.
+// defaultClient returns a client without a configured content type, and its recorded content types.
 func (s *server) defaultClient() (kubernetes.Interface, *bodies) {
 	s.t.Helper()
 	config := s.config()
@@ -77,7 +77,7 @@ func (s *server) defaultClient() (kubernetes.Interface, *bodies) {
 	return client, noted
 }
 
-// typed is what every generated client of one kind can do.
+// typed contains the methods of every generated client of one kind.
 type typed[T metav1.Object] interface {
 	Create(context.Context, T, metav1.CreateOptions) (T, error)
 	Update(context.Context, T, metav1.UpdateOptions) (T, error)
@@ -86,7 +86,7 @@ type typed[T metav1.Object] interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-// lives creates, updates, patches and deletes one object, and looks at it after each.
+// lives creates, updates, patches and deletes one object, and checks the object after each write.
 func lives[T metav1.Object](t *testing.T, client typed[T], object T) {
 	t.Helper()
 	name := "a"
@@ -99,7 +99,7 @@ func lives[T metav1.Object](t *testing.T, client typed[T], object T) {
 	updated, err := client.Update(t.Context(), made, metav1.UpdateOptions{})
 	must(t, err)
 	equal(t, "labels", updated.GetLabels(), map[string]string{"updated": "by-protobuf"})
-	// Of that, protobuf has kept everything but the label.
+	// An update with the returned object changes nothing, so protobuf has preserved its content.
 	again, err := client.Update(t.Context(), updated, metav1.UpdateOptions{})
 	must(t, err)
 	equal(t, "revision of the same object", again.GetResourceVersion(), updated.GetResourceVersion())
@@ -115,7 +115,7 @@ func lives[T metav1.Object](t *testing.T, client typed[T], object T) {
 	equal(t, "not found", apierrors.IsNotFound(err), true)
 }
 
-func TestClientsThatSetNoContentTypeWriteProtobuf(t *testing.T) {
+func TestClientsWithoutAContentTypeSendProtobuf(t *testing.T) {
 	t.Parallel()
 	client, noted := start(t).defaultClient()
 	core, apps := client.CoreV1(), client.AppsV1()
@@ -145,7 +145,7 @@ func TestClientsThatSetNoContentTypeWriteProtobuf(t *testing.T) {
 	})
 }
 
-func TestSubresourcesReviewsAndCollectionsTakeProtobuf(t *testing.T) {
+func TestSubresourcesReviewsAndCollectionsAcceptProtobuf(t *testing.T) {
 	t.Parallel()
 	client, noted := start(t).defaultClient()
 	deployments := client.AppsV1().Deployments("default")
@@ -167,7 +167,7 @@ func TestSubresourcesReviewsAndCollectionsTakeProtobuf(t *testing.T) {
 	pods := client.CoreV1().Pods("default")
 	_, err = pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, metav1.CreateOptions{})
 	must(t, err)
-	// The method Bind is written by hand, and sends JSON.
+	// The method Bind is not generated, and sends JSON.
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
 	must(t, client.CoreV1().RESTClient().Post().UseProtobufAsDefault().Namespace("default").Resource("pods").Name("p").SubResource("binding").Body(binding).Do(t.Context()).Error())
 	bound, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
@@ -188,16 +188,18 @@ func TestSubresourcesReviewsAndCollectionsTakeProtobuf(t *testing.T) {
 	})
 }
 
-// skew is what only one format has, because Kubernetes 1.36 knows the field under another type than client-go 0.37; what it does not know at all is dropped from both.
-// Each must turn up, so that the list goes when the versions meet.
+// skew contains the fields that only one format preserves, because their type in Kubernetes 1.36 differs from
+// that in client-go 0.37. Fields that Kubernetes 1.36 does not have are dropped from both formats. The test
+// fails if one of them does not occur, so that entries are removed when the versions agree.
 var skew = []string{
 	"nodeAllocatableResourceClaimStatuses.resources in protobuf",
 }
 
-// rounds is how many objects of each kind are drawn; with 2 in 10 pointers nil, each field is there and absent in some of them.
+// rounds is the number of objects drawn per kind. 2 in 10 pointers are nil, so each field is present in some
+// objects and absent in others.
 const rounds = 8
 
-func TestProtobufSaysWhatJSONSays(t *testing.T) {
+func TestProtobufAndJSONHaveTheSameResults(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client, err := kubernetes.NewForConfig(s.config())
@@ -232,10 +234,10 @@ func TestProtobufSaysWhatJSONSays(t *testing.T) {
 	if compared < 55 {
 		t.Errorf("only %d kinds", compared)
 	}
-	equal(t, "what one format has", slices.Sorted(maps.Keys(skewed)), skew)
+	equal(t, "fields of only one format", slices.Sorted(maps.Keys(skewed)), skew)
 }
 
-// rawClient sends bodies as they are.
+// rawClient sends encoded bodies.
 type rawClient struct {
 	t   *testing.T
 	url string
@@ -257,13 +259,13 @@ func (c rawClient) compare(kind schema.GroupVersionKind, path string, hasStatus 
 				accepted++
 			}
 		}
-		// Some reviews are refused, and in the same words.
+		// Some reviews are rejected, with the same message in both formats.
 		if accepted == 0 {
-			c.t.Errorf("%s %s: every object was refused", method, path)
+			c.t.Errorf("%s %s: every object was rejected", method, path)
 		}
 	}
 	both("POST", path, "")
-	// What is created has no status.
+	// A created object has no status, so the status is compared with an update.
 	if !hasStatus {
 		return
 	}
@@ -285,14 +287,14 @@ func (c rawClient) send(method, path, contentType string, body []byte) map[strin
 	var object map[string]any
 	must(c.t, json.Unmarshal(text, &object))
 	if metadata, found := object["metadata"].(map[string]any); found {
-		// They are the answer's own.
+		// These values differ in each response.
 		delete(metadata, "uid")
 		delete(metadata, "creationTimestamp")
 	}
 	return object
 }
 
-// differences fails where two values of a member differ, and notes what only one has.
+// differences fails if two values of a member differ, and records members that only one format has.
 func (c rawClient) differences(member string, fromJSON, fromProtobuf any, skewed map[string]bool) {
 	c.t.Helper()
 	switch wanted := fromJSON.(type) {
@@ -325,12 +327,13 @@ func (c rawClient) differences(member string, fromJSON, fromProtobuf any, skewed
 	}
 }
 
-// nameFor is one name for each kind: some are kept together, and differ in group or version alone.
+// nameFor returns the name for objects of a kind. It includes group and version, because kinds can differ
+// only in these and share their storage.
 func nameFor(kind schema.GroupVersionKind) string {
 	return strings.ToLower(kind.Kind + "-" + kind.Version + kind.Group)
 }
 
-// drawn is an object of a kind with fields as the seed has them, under the name of its kind.
+// drawn returns an object of a kind with random fields that follow from the seed.
 func drawn(t *testing.T, kind schema.GroupVersionKind, revision string, seed int64) runtime.Object {
 	t.Helper()
 	object, err := scheme.Scheme.New(kind)
@@ -365,7 +368,7 @@ func drawn(t *testing.T, kind schema.GroupVersionKind, revision string, seed int
 	)
 	filler.Fill(object)
 	if namespace, found := object.(*corev1.Namespace); found {
-		// Any other is refused unless it is being deleted.
+		// Any other phase is rejected unless the namespace is being deleted.
 		namespace.Status.Phase = corev1.NamespaceActive
 	}
 	object.GetObjectKind().SetGroupVersionKind(kind)
@@ -376,7 +379,8 @@ func drawn(t *testing.T, kind schema.GroupVersionKind, revision string, seed int
 	return object
 }
 
-// encoded is an object in both formats; JSON is told after protobuf, which does not know empty from absent.
+// encoded returns an object in both formats. The JSON is that of the decoded protobuf, because protobuf does
+// not distinguish empty from absent fields.
 func encoded(t *testing.T, object runtime.Object) (asProtobuf, asJSON []byte) {
 	t.Helper()
 	serializer := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)

@@ -1,4 +1,5 @@
-// client-go's RetryWatcher: one watch that outlives its requests, and ends where nothing but a list helps.
+// Tests of client-go's RetryWatcher: a watch that resumes after failures, and ends when only a list can
+// recover.
 
 package clients
 
@@ -15,7 +16,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// retried is a watch of configmaps from the revision of a list.
+// retried is a RetryWatcher of configmaps that starts at the revision of a list.
 type retried struct {
 	*server
 	configmaps
@@ -53,7 +54,7 @@ func (re retried) expect(lines ...string) {
 		case event := <-re.watch.ResultChan():
 			equal(t, "event", eventLine(event), line)
 		case <-time.After(patience):
-			t.Fatal("nothing is told")
+			t.Fatal("no event arrives")
 		}
 	}
 }
@@ -69,7 +70,7 @@ func eventLine(event watch.Event) string {
 	}
 }
 
-func TestRetryWatcherGoesOnWithoutLossOrRepetition(t *testing.T) {
+func TestRetryWatcherResumesWithoutLossOrRepetition(t *testing.T) {
 	for _, end := range []string{"cut watch *", "break watch *"} {
 		t.Run(end, func(t *testing.T) {
 			re := retryScene(t, 600)
@@ -85,8 +86,8 @@ func TestRetryWatcherGoesOnWithoutLossOrRepetition(t *testing.T) {
 	}
 }
 
-func TestRetryWatcherKeepsTheRevisionOfABookmark(t *testing.T) {
-	// A short deadline, because it loses nothing: everything that was sent before it arrives.
+func TestRetryWatcherResumesFromTheRevisionOfABookmark(t *testing.T) {
+	// A timeout loses nothing: everything that was sent before it is delivered.
 	re := retryScene(t, 2)
 	re.other("n")
 	re.inject("send bookmarks to watch *; expire history")
@@ -95,7 +96,7 @@ func TestRetryWatcherKeepsTheRevisionOfABookmark(t *testing.T) {
 	re.expect("ADDED c 5")
 }
 
-func TestRetryWatcherEndsWhereItsRevisionIsTooOld(t *testing.T) {
+func TestRetryWatcherEndsWhenItsRevisionIsTooOld(t *testing.T) {
 	re := retryScene(t, 600)
 	re.inject("freeze watch *")
 	re.create("c")
@@ -106,7 +107,7 @@ func TestRetryWatcherEndsWhereItsRevisionIsTooOld(t *testing.T) {
 	}
 }
 
-func TestRetryWatcherTriesAgainWhenItIsRefused(t *testing.T) {
+func TestRetryWatcherRetriesARejectedWatch(t *testing.T) {
 	for _, code := range []int{429, 500, 503} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			re := retryScene(t, 600)

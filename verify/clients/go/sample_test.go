@@ -1,4 +1,4 @@
-// The controller that docs/from-client-go.md shows in Go and in Rust: both leave the same.
+// Tests that the controller of docs/from-client-go.md has the same results in Go and in Rust.
 
 package clients
 
@@ -24,7 +24,7 @@ import (
 	"github.com/kube-informer/kube-informer/verify/clients/go/sample"
 )
 
-func TestSampleControllersInGoAndInRustLeaveTheSame(t *testing.T) {
+func TestSampleControllersInGoAndRustHaveTheSameResults(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(*testing.T, *server){"go": sampleInGo, "rust": sampleInRust} {
 		t.Run(name, func(t *testing.T) {
@@ -61,13 +61,13 @@ func sampleInGo(t *testing.T, s *server) {
 func sampleInRust(t *testing.T, s *server) {
 	path := os.Getenv("FROM_CLIENT_GO")
 	if path == "" {
-		t.Fatal("FROM_CLIENT_GO must name the example from_client_go, built; verify/clients/run does that")
+		t.Fatal("FROM_CLIENT_GO must name the built example from_client_go; verify/clients/run sets it")
 	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	config := clientcmdapi.NewConfig()
 	config.Clusters["it"] = &clientcmdapi.Cluster{Server: s.url}
-	config.AuthInfos["nobody"] = clientcmdapi.NewAuthInfo()
-	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "nobody"}
+	config.AuthInfos["none"] = clientcmdapi.NewAuthInfo()
+	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "none"}
 	config.CurrentContext = "it"
 	must(t, clientcmd.WriteToFile(*config, kubeconfig))
 	child := exec.Command(path, "--kubeconfig", kubeconfig)
@@ -80,12 +80,12 @@ func sampleInRust(t *testing.T, s *server) {
 		late := time.AfterFunc(patience, func() { _ = child.Process.Kill() })
 		defer late.Stop()
 		if err := child.Wait(); err != nil {
-			t.Errorf("the controller did not end well: %v", err)
+			t.Errorf("the controller failed: %v", err)
 		}
 	})
 }
 
-// play does what users do, and waits for the controller to follow.
+// play changes objects as users do, and waits for the controller to reconcile them.
 func play(t *testing.T, client kubernetes.Interface) {
 	maps, deployments := client.CoreV1().ConfigMaps("default"), client.AppsV1().Deployments("default")
 	app := func(name, deployment string, replicas int) *corev1.ConfigMap {
@@ -102,7 +102,7 @@ func play(t *testing.T, client kubernetes.Interface) {
 			must(t, err)
 			lines = nil
 			for _, d := range list.Items {
-				owner := "nobody"
+				owner := "none"
 				if controller := metav1.GetControllerOf(&d); controller != nil {
 					owner = controller.Name
 				}
@@ -141,7 +141,7 @@ func play(t *testing.T, client kubernetes.Interface) {
 	must(t, err)
 	awaits("db: 3 of nginx:latest, of b", "web: 1 of nginx:latest, of a")
 
-	// One that is somebody else's stays as it is.
+	// A deployment of another owner is not changed.
 	db, err := deployments.Get(t.Context(), "db", metav1.GetOptions{})
 	must(t, err)
 	taken := db.DeepCopy()
@@ -152,5 +152,5 @@ func play(t *testing.T, client kubernetes.Interface) {
 	must(t, err)
 	_, err = maps.Create(t.Context(), app("d", "last", 1), metav1.CreateOptions{})
 	must(t, err)
-	awaits("db: 3 of nginx:latest, of b", "last: 1 of nginx:latest, of d", "taken: 3 of nginx:latest, of nobody", "web: 1 of nginx:latest, of a")
+	awaits("db: 3 of nginx:latest, of b", "last: 1 of nginx:latest, of d", "taken: 3 of nginx:latest, of none", "web: 1 of nginx:latest, of a")
 }

@@ -1,4 +1,4 @@
-// The server that users start, `kubectl-informer serve`, reached through the kubeconfig that it writes.
+// Tests of `kubectl-informer serve` through the kubeconfig that it writes.
 
 package clients
 
@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func TestServeIsReachedThroughItsKubeconfig(t *testing.T) {
+func TestServeAcceptsAClientOfItsKubeconfig(t *testing.T) {
 	path := os.Getenv("SERVE_KUBECONFIG")
 	if path == "" {
-		t.Fatal("SERVE_KUBECONFIG must name the kubeconfig of a running `kubectl-informer serve`; verify/clients/run does that")
+		t.Fatal("SERVE_KUBECONFIG must name the kubeconfig of a running `kubectl-informer serve`; verify/clients/run sets it")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	must(t, err)
@@ -28,7 +28,7 @@ func TestServeIsReachedThroughItsKubeconfig(t *testing.T) {
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
 
-	// The plan that verify/clients/run gives to it.
+	// verify/clients/run starts the server with a fault for this user agent.
 	unlucky := rest.CopyConfig(config)
 	unlucky.UserAgent = "unlucky"
 	refused, err := kubernetes.NewForConfig(unlucky)

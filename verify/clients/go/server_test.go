@@ -1,6 +1,6 @@
-// What the tests talk to: one server for each test, a child of this process, that fails on command.
+// The server of each test: a child process that takes fault plans.
 //
-// A server ends with its standard input, so none is left behind, however a test ends.
+// A server ends when its standard input is closed, so it ends with the process of the test.
 
 package clients
 
@@ -22,10 +22,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// patience is how long anything may take before a test gives up; what is waited for takes 3 s at most.
+// patience is the timeout of every wait in a test. Expected results take at most 3 s.
 var patience = 30 * time.Second
 
-// server is one API server, the pipe that asks for its requests, and the client that plants its faults.
+// server is an API server, with the pipe that returns its requests and the client that adds its faults.
 type server struct {
 	t        *testing.T
 	url      string
@@ -46,7 +46,8 @@ type request struct {
 	SendInitialEvents    bool
 }
 
-// streaming says whether informers of this process ask for streaming lists: the gate WatchListClient, set by the environment.
+// streaming returns whether informers of this process request streaming lists: the feature gate
+// WatchListClient, which the environment sets.
 func streaming() bool {
 	return features.FeatureGates().Enabled(features.WatchListClient)
 }
@@ -55,7 +56,7 @@ func start(t *testing.T) *server {
 	t.Helper()
 	path := os.Getenv("COMMANDED_SERVER")
 	if path == "" {
-		t.Fatal("COMMANDED_SERVER must name the example commanded_server, built; verify/clients/run does that")
+		t.Fatal("COMMANDED_SERVER must name the built example commanded_server; verify/clients/run sets it")
 	}
 	child := exec.Command(path)
 	child.Stderr = os.Stderr
@@ -69,7 +70,7 @@ func start(t *testing.T) *server {
 		late := time.AfterFunc(patience, func() { _ = child.Process.Kill() })
 		defer late.Stop()
 		if err := child.Wait(); err != nil {
-			t.Errorf("the server did not end well: %v", err)
+			t.Errorf("the server failed: %v", err)
 		}
 	})
 	planter := &http.Client{Transport: &http.Transport{}, Timeout: patience}
@@ -86,13 +87,14 @@ func (s *server) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// inject adds a fault plan, of which each action happens before the next statement is looked at.
+// inject adds a fault plan. Its statements take effect in order, before this returns.
 func (s *server) inject(plan string) {
 	s.t.Helper()
 	answer, err := s.http.Post(s.url+"/faults", "text/plain", strings.NewReader(plan))
 	must(s.t, err)
 	defer answer.Body.Close()
-	// Read to its end, so that the connection stays open: it is the one that is served while connections are refused.
+	// The body is read to its end, so that the connection is kept: the server serves it while it refuses new
+	// ones.
 	text, err := io.ReadAll(answer.Body)
 	must(s.t, err)
 	if answer.StatusCode != http.StatusOK {
@@ -100,7 +102,7 @@ func (s *server) inject(plan string) {
 	}
 }
 
-// clear takes all faults back.
+// clear removes all faults.
 func (s *server) clear() {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodDelete, s.url+"/faults", nil)
@@ -110,7 +112,7 @@ func (s *server) clear() {
 	must(s.t, answer.Body.Close())
 }
 
-// requests are those for a resource's collection since the last call.
+// requests returns the lists and watches of a resource since the last call.
 func (s *server) requests(resource string) []string {
 	s.t.Helper()
 	var all []request
@@ -126,7 +128,8 @@ func (s *server) requests(resource string) []string {
 	return lines
 }
 
-// awaitRequest waits for a request for configmaps, whose answer may still be on its way, and forgets those before it.
+// awaitRequest waits for a request for configmaps, which may not have been answered yet, and drops earlier
+// requests.
 func (s *server) awaitRequest(wanted string) {
 	s.t.Helper()
 	isWanted := func(line string) bool { return line == wanted || line == wanted+" -> 0" }
@@ -135,7 +138,7 @@ func (s *server) awaitRequest(wanted string) {
 			return
 		}
 	}
-	s.t.Fatalf("nobody asks to %s", wanted)
+	s.t.Fatalf("no request %s", wanted)
 }
 
 func (r request) String() string {
@@ -158,12 +161,12 @@ func (r request) String() string {
 	return line
 }
 
-// config leads to the server; bodies are JSON, and those of protobuf_test.go are not.
+// config returns the client configuration. Bodies are JSON; protobuf_test.go changes that.
 func (s *server) config() *rest.Config {
 	return &rest.Config{
 		Host:          s.url,
 		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
-		// The default of 5 requests a second would make tests slow.
+		// The default limit of 5 requests per second would slow down the tests.
 		QPS:       -1,
 		UserAgent: "judge",
 	}

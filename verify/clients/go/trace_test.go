@@ -1,4 +1,4 @@
-// Events as lines, so that a test is a script and the trace that it must leave.
+// Events as lines of text, so that a test is a script with the expected trace.
 
 package clients
 
@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// trace is what has been told and not yet been expected.
+// trace contains the received events that no test has compared yet.
 type trace struct {
 	t     *testing.T
 	lines chan string
@@ -28,7 +28,7 @@ func newTrace(t *testing.T) *trace {
 	return &trace{t: t, lines: make(chan string, 1000)}
 }
 
-// follow starts an informer of whatever kind and waits until it is synced.
+// follow starts an informer and waits until it has synced. It returns the trace of its events.
 func follow(t *testing.T, informer cache.SharedIndexInformer) *trace {
 	t.Helper()
 	told := newTrace(t)
@@ -49,12 +49,12 @@ func follow(t *testing.T, informer cache.SharedIndexInformer) *trace {
 		defer close(stopped)
 		informer.RunWithContext(t.Context())
 	}()
-	// The test's context is cancelled before its cleanups, and the server ends after this one.
+	// The context of a test is cancelled before its cleanups, and the server's cleanup runs after this one.
 	t.Cleanup(func() { <-stopped })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		t.Fatal("the informer does not sync")
+		t.Fatal("the informer has not synced")
 	}
 	return told
 }
@@ -68,20 +68,20 @@ func (tr *trace) tell(what string, obj any) {
 	tr.lines <- fmt.Sprintf("%s %s %s", what, object.GetName(), object.GetResourceVersion())
 }
 
-// next is the next line, or the end of the test.
+// next returns the next line, and fails the test if none arrives.
 func (tr *trace) next() string {
 	tr.t.Helper()
 	select {
 	case line := <-tr.lines:
 		return line
 	case <-time.After(patience):
-		tr.t.Fatal("nothing is told")
+		tr.t.Fatal("no event arrives")
 		return ""
 	}
 }
 
-// expect compares the next lines, which come in this order.
-// What should not come is found out by the next expect: every script ends with an event of its own.
+// expect compares the next lines, in order.
+// An unexpected event fails the next call, so every script must end with an expected event.
 func (tr *trace) expect(lines ...string) {
 	tr.t.Helper()
 	for _, line := range lines {
@@ -89,7 +89,7 @@ func (tr *trace) expect(lines ...string) {
 	}
 }
 
-// expectAnyOrder compares the next lines, which come in an order that client-go does not promise.
+// expectAnyOrder compares the next lines in any order, where client-go guarantees none.
 func (tr *trace) expectAnyOrder(lines ...string) {
 	tr.t.Helper()
 	var told []string
@@ -115,7 +115,7 @@ func configmap(name string) *corev1.ConfigMap {
 	}
 }
 
-// configmaps writes configmaps, each write one revision: pods have two for a deletion.
+// configmaps writes configmaps. Each write uses one revision; the deletion of a pod would use two.
 type configmaps struct {
 	t      *testing.T
 	client kubernetes.Interface
@@ -141,7 +141,7 @@ func (p configmaps) delete(name string) {
 	must(p.t, p.client.CoreV1().ConfigMaps("default").Delete(p.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// other writes an object of another kind: one revision that no watch of configmaps hears of.
+// other writes an object of another kind, which uses a revision that no watch of configmaps receives.
 func (p configmaps) other(name string) {
 	p.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -1,6 +1,6 @@
-"""One server for each test: a child of this process that fails on command.
+"""The server of each test: a child process that takes fault plans.
 
-It ends with its standard input, so none is left behind, however a test ends.
+It ends when its standard input is closed, so it ends with the process of the test.
 """
 
 import json
@@ -11,37 +11,37 @@ import urllib.request
 
 from kubernetes import client
 
-# Seconds that anything may take before a test gives up.
+# Timeout of every wait in a test, in seconds.
 PATIENCE = 30
 
 
 class CommandedServer:
-    """A server, the pipe that asks for its requests, and the address that takes its faults."""
+    """A server, with the pipe that returns its requests and the URL that accepts its faults."""
 
     def __init__(self):
         path = os.environ.get("COMMANDED_SERVER")
         if not path:
             raise RuntimeError(
-                "COMMANDED_SERVER must name the example commanded_server, built;"
-                " verify/clients/run does that"
+                "COMMANDED_SERVER must name the built example commanded_server;"
+                " verify/clients/run sets it"
             )
         self._child = subprocess.Popen(
             [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        # A server that does not answer must not hold up the tests.
+        # A server that does not respond must not block the tests.
         self._late = threading.Timer(5 * PATIENCE, self._child.kill)
         self._late.daemon = True
         self._late.start()
         self.url = self._child.stdout.readline().strip()
 
     def inject(self, plan):
-        """Adds a fault plan; its actions have happened when this returns."""
+        """Adds a fault plan. Its actions take effect before this returns."""
         request = urllib.request.Request(self.url + "/faults", data=plan.encode())
         with urllib.request.urlopen(request, timeout=PATIENCE):
             pass
 
     def requests(self, resource="configmaps"):
-        """The lists and watches of a resource since the last call, a line each."""
+        """Returns the lists and watches of a resource since the last call, one line each."""
         self._child.stdin.write("requests\n")
         self._child.stdin.flush()
         asked = json.loads(self._child.stdout.readline())
@@ -52,13 +52,13 @@ class CommandedServer:
         ]
 
     def api_client(self):
-        """A client of this server."""
+        """Returns a client of this server."""
         configuration = client.Configuration()
         configuration.host = self.url
         return client.ApiClient(configuration)
 
     def close(self):
-        """Ends the server, and says whether it ended well."""
+        """Ends the server and returns its exit code."""
         self._child.stdin.close()
         code = self._child.wait(PATIENCE)
         self._late.cancel()

@@ -1,4 +1,4 @@
-"""The official Python client against the server: lists, pages, watches, their ends, and 410."""
+"""Tests of the official Python client: lists, pages, watches, their ends, and 410."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ from kubernetes import client, config, dynamic, informer, watch
 from commanded_server import PATIENCE, CommandedServer
 
 
-# The informer logs every end of a watch, with its trace.
+# The informer logs every end of a watch with a stack trace.
 logging.disable(logging.CRITICAL)
 
 
@@ -45,13 +45,13 @@ class Scene(unittest.TestCase):
         self.api.delete_namespaced_config_map(name, "default")
 
     def other(self, name):
-        """One revision that no watch of configmaps hears of."""
+        """Uses a revision that no watch of configmaps receives."""
         self.api.create_node({"metadata": {"name": name}})
 
     def events(self, watching=None, **options):
-        """The events of a watch that has no deadline of its own."""
+        """Returns the events of a watch, by default without a server timeout."""
         watching = watching or watch.Watch()
-        # A read that takes too long ends the test with an error.
+        # A read that times out fails the test.
         options.setdefault("_request_timeout", PATIENCE)
         return watching.stream(self.api.list_namespaced_config_map, "default", **options)
 
@@ -60,7 +60,7 @@ class Scene(unittest.TestCase):
 
 
 class Lists(Scene):
-    def test_pages_show_one_moment(self):
+    def test_pages_have_one_revision(self):
         self.create("b", "c", "d", "e")
         page = self.api.list_namespaced_config_map("default", limit=2)
         self.assertEqual(page.metadata.remaining_item_count, 3)
@@ -75,7 +75,7 @@ class Lists(Scene):
             names += [item.metadata.name for item in page.items]
         self.assertEqual(names, ["a", "b", "c", "d", "e"])
 
-    def test_an_expired_page_is_gone(self):
+    def test_an_expired_page_is_rejected_with_410(self):
         self.create("b")
         page = self.api.list_namespaced_config_map("default", limit=1)
         self.create("c")
@@ -87,13 +87,13 @@ class Lists(Scene):
         self.assertEqual(raised.exception.status, 410)
         self.assertIn('"reason":"Expired"', raised.exception.body)
 
-    def test_a_server_that_names_a_time_is_asked_again_then(self):
+    def test_a_request_with_retry_after_is_retried(self):
         self.server.requests()
         self.server.inject("list configmaps: 429 retry-after=1 x2")
         self.assertEqual(len(self.api.list_namespaced_config_map("default").items), 1)
         self.assertEqual(self.server.requests(), ["list -> 429", "list -> 429", "list"])
 
-    def test_a_refusal_without_a_time_is_an_error(self):
+    def test_a_rejection_without_retry_after_is_an_error(self):
         self.server.inject("list configmaps: 429 x1")
         with self.assertRaises(client.ApiException) as raised:
             self.api.list_namespaced_config_map("default")
@@ -101,7 +101,7 @@ class Lists(Scene):
 
 
 class Watches(Scene):
-    def test_a_watch_from_a_list_tells_every_change_once(self):
+    def test_a_watch_from_a_list_delivers_every_change_once(self):
         listed = self.api.list_namespaced_config_map("default")
         self.create("b")
         events = self.events(resource_version=listed.metadata.resource_version)
@@ -111,14 +111,14 @@ class Watches(Scene):
         self.expect(events, "MODIFIED a 4", "DELETED b 5")
         self.assertEqual(self.server.requests(), ["list", "watch from 2"])
 
-    def test_a_watch_without_a_revision_begins_with_what_is_there(self):
+    def test_a_watch_without_a_revision_starts_with_the_existing_objects(self):
         self.create("b")
         events = self.events()
         self.expect(events, "ADDED a 2", "ADDED b 3")
         self.create("c")
         self.expect(events, "ADDED c 4")
 
-    def test_a_cut_is_not_noticed(self):
+    def test_a_cut_watch_is_resumed(self):
         self.server.requests()
         events = self.events(resource_version="2")
         self.create("b")
@@ -130,7 +130,7 @@ class Watches(Scene):
         self.expect(events, "ADDED c 4", "DELETED a 5")
         self.assertEqual(self.server.requests(), ["watch from 2", "watch from 3"])
 
-    def test_a_broken_connection_is_an_error_and_the_revision_is_kept(self):
+    def test_a_broken_connection_is_an_error_and_keeps_the_revision(self):
         watching = watch.Watch()
         events = self.events(watching, resource_version="2")
         self.create("b")
@@ -143,7 +143,7 @@ class Watches(Scene):
         events = self.events(watching, resource_version=watching.resource_version)
         self.expect(events, "ADDED c 4")
 
-    def test_a_revision_that_is_too_old_is_tried_once_more_and_is_then_an_error(self):
+    def test_a_revision_that_is_too_old_is_retried_once_and_is_then_an_error(self):
         self.server.requests()
         events = self.events(resource_version="2")
         self.create("b")
@@ -163,11 +163,11 @@ class Watches(Scene):
         events = self.events()
         self.expect(events, "ADDED a 2", "ADDED b 3", "ADDED c 4")
 
-    def test_the_deadline_ends_a_watch(self):
+    def test_the_timeout_ends_a_watch(self):
         events = self.events(resource_version="1", timeout_seconds=1)
         self.assertEqual([line(event) for event in events], ["ADDED a 2"])
 
-    def test_a_streamed_list_ends_with_its_bookmark(self):
+    def test_a_streaming_list_ends_with_its_bookmark(self):
         self.create("b")
         events = self.events(
             send_initial_events=True,
@@ -182,7 +182,7 @@ class Watches(Scene):
         self.create("c")
         self.expect(events, "ADDED c 4")
 
-    def test_bookmarks_are_where_the_next_watch_begins(self):
+    def test_a_watch_resumes_from_a_bookmark(self):
         self.server.requests()
         watching = watch.Watch()
         events = self.events(watching, resource_version="2", allow_watch_bookmarks=True)
@@ -196,7 +196,7 @@ class Watches(Scene):
         self.expect(events, "ADDED c 5")
         self.assertEqual(self.server.requests(), ["watch from 2", "watch from 4"])
 
-    def test_selections_are_entered_and_left(self):
+    def test_a_watch_with_a_selector_delivers_objects_that_start_and_stop_matching(self):
         events = self.events(resource_version="2", label_selector="app=web")
         self.api.create_namespaced_config_map("default", configmap("b", app="web"))
         self.api.patch_namespaced_config_map("b", "default", {"metadata": {"labels": {"app": "db"}}})
@@ -227,7 +227,7 @@ class Informers(Scene):
     def expect_told(self, *lines):
         self.assertEqual([self.told.get(timeout=PATIENCE) for _ in lines], list(lines))
 
-    def test_it_follows_through_a_cut(self):
+    def test_an_informer_resumes_after_a_cut_watch(self):
         self.create("b")
         self.expect_told("ADDED b 3")
         self.server.inject("freeze watch *")
@@ -238,7 +238,7 @@ class Informers(Scene):
         self.assertEqual(self.informer.cache.list_keys(), ["default/b", "default/c"])
         self.assertEqual(self.server.requests()[:2], ["list", "watch from 2"])
 
-    def test_it_lists_again_when_its_revision_is_too_old(self):
+    def test_an_informer_lists_again_when_its_revision_is_too_old(self):
         self.create("b")
         self.expect_told("ADDED b 3")
         self.server.inject("freeze watch *")
@@ -251,7 +251,7 @@ class Informers(Scene):
 
 
 class Others(Scene):
-    def test_the_dynamic_client_finds_and_follows_a_custom_kind(self):
+    def test_the_dynamic_client_discovers_and_watches_a_custom_kind(self):
         found = dynamic.DynamicClient(self.api.api_client)
         widgets = found.resources.get(api_version="example.com/v1", kind="Widget")
         body = {
@@ -266,7 +266,7 @@ class Others(Scene):
         events = widgets.watch(namespace="default", resource_version=2, timeout=1)
         self.assertEqual([line(event) for event in events], ["ADDED w 3"])
 
-    def test_a_served_kubeconfig_leads_to_a_server(self):
+    def test_serve_accepts_a_client_of_its_kubeconfig(self):
         path = os.environ["SERVE_KUBECONFIG"]
         with config.new_client_from_config(path) as api_client:
             version = client.VersionApi(api_client).get_code()

@@ -1,4 +1,4 @@
-//! The server's process, as seen by itself and by its parent.
+//! The server's process: its main function, and the handle of its parent.
 //!
 //! Guarantees: the process ends with its parent; a process that ends before it is killed is an error.
 //! A kill uses `SIGKILL`, so the process can't clean up.
@@ -33,17 +33,17 @@ pub(crate) struct Running {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) address: SocketAddr,
-    /// The revision at that time.
+    /// The server's revision when it started to listen.
     pub(crate) revision: u64,
 }
 
 /// Serves a directory on a port until standard input ends.
 ///
 /// # Errors
-/// The directory can't be opened, or the port is taken.
+/// Returns an error if the directory can't be opened, or the port is in use.
 pub(crate) fn play(arguments: &[String]) -> Result<()> {
     let [directory, address] = arguments else {
-        bail!("a directory and an address");
+        bail!("the arguments must be a directory and an address");
     };
     let address: SocketAddr = address.parse()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -83,8 +83,8 @@ impl Running {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .context("no process for the server")?;
-        let input = process.stdin.take().context("its standard input")?;
+            .context("the server's process can't be started")?;
+        let input = process.stdin.take().context("standard input is piped")?;
         Ok(Self {
             process,
             _input: input,
@@ -116,7 +116,7 @@ impl Running {
     /// Returns an error if the process had already ended, or the kill fails.
     pub(crate) fn kill(mut self) -> Result<()> {
         if let Some(status) = self.process.try_wait()? {
-            bail!("nobody has killed the server, and it has ended ({status})");
+            bail!("the server ended without being killed ({status})");
         }
         self.process.kill()?;
         self.process.wait()?;

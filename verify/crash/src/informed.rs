@@ -1,7 +1,7 @@
 //! One informer of the library with a handler, through all restarts of the server.
 //!
-//! Guarantees: each object's history is an addition, updates and a deletion; `old` is the last delivered state; at the
-//! end the history leads to the server's state.
+//! Guarantees: each object's history is an addition, updates and a deletion; `old` is the last delivered
+//! state; at the end the history leads to the server's state.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -52,7 +52,7 @@ impl Informed {
     /// Returns an error if it can't be started.
     pub(crate) fn start(client: Client) -> Result<Self> {
         let source = ListWatch::<ConfigMap>::new(client).namespace("default");
-        // As short as a restart of the server.
+        // A restart of the server takes about as long.
         let backoff = BackoffConfig {
             initial: Duration::from_millis(5),
             cap: Duration::from_millis(50),
@@ -89,7 +89,7 @@ impl Informed {
             let heard = {
                 let heard = self.heard.lock();
                 if let Some(wrong) = &heard.wrong {
-                    bail!("the handler of an informer: {wrong}");
+                    bail!("the informer's handler received an inconsistent event: {wrong}");
                 }
                 heard.states.clone()
             };
@@ -117,7 +117,10 @@ impl Informed {
     }
 }
 
-/// Name and state of an object of this program; an error for any other object.
+/// Returns the name and state of an object.
+///
+/// # Errors
+/// Returns an error if this program did not write the object.
 fn state(object: &Object<ConfigMap>) -> Result<(String, (u64, u64))> {
     let map = object.get()?;
     let value = serde_json::to_value(&*map)?;
@@ -141,20 +144,22 @@ impl Heard {
             Event::Added { object, .. } => {
                 let (name, new) = state(object)?;
                 if let Some(known) = self.states.insert(name.clone(), new) {
-                    bail!("{name} was added as {new:?}, and was there as {known:?}");
+                    bail!("{name} was added as {new:?}, but was already delivered as {known:?}");
                 }
             }
             Event::Updated { old, new, .. } => {
                 let ((name, old), (_, new)) = (state(old)?, state(new)?);
                 let known = self.states.insert(name.clone(), new);
                 if known != Some(old) || new.1 < old.1 {
-                    bail!("{name} went from {old:?} to {new:?}, and was {known:?}");
+                    bail!(
+                        "{name} changed from {old:?} to {new:?}, but was last delivered as {known:?}"
+                    );
                 }
             }
             Event::Deleted(deleted) => {
                 let name = deleted.object_name().name().to_owned();
                 if self.states.remove(&name).is_none() {
-                    bail!("{name} was deleted, and was not there");
+                    bail!("{name} was deleted, but had not been added");
                 }
             }
             Event::Synced => {}

@@ -1,6 +1,7 @@
 //! The known state of the store: acknowledged writes, and requested writes without a response.
 //!
-//! Guarantees: an object has one writer and at most one open write; only certain facts are recorded.
+//! Guarantees: an object has one writer and at most one open write, so the state of an object is always
+//! known, except for that write.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ enum Open {
 }
 
 impl Known {
-    /// The last value of an object, before its next write.
+    /// Returns the last value of an object, before its next write.
     pub(crate) fn value(&self, key: &Key) -> Option<u64> {
         let (value, _) = self.0.get(key)?.acknowledged?;
         Some(value)
@@ -71,7 +72,7 @@ impl Known {
             };
             ensure!(
                 is_acknowledged || is_open,
-                "{key} is {seen:?}, and was acknowledged as {:?}, with an unanswered write of {:?}",
+                "{key} is {seen:?}, but was acknowledged as {:?}, with an unanswered write of {:?}",
                 history.acknowledged,
                 history.open
             );
@@ -83,11 +84,11 @@ impl Known {
         }
         let stranger = found.into_keys().next();
         stranger.map_or(Ok(took_place), |key| {
-            Err(anyhow::anyhow!("nobody ever wrote {key}"))
+            Err(anyhow::anyhow!("{key} is stored, but was never written"))
         })
     }
 
-    /// The objects of a kind at the last comparison, by name.
+    /// Returns the objects of a kind at the last comparison, by name.
     pub(crate) fn of_kind(&self, kind: usize) -> BTreeMap<String, (u64, u64)> {
         let of_kind = self.0.iter().filter(|(key, _)| key.kind == kind);
         of_kind
@@ -95,7 +96,7 @@ impl Known {
             .collect()
     }
 
-    /// Returns any existing object.
+    /// Returns the newest object, with its revision.
     ///
     /// # Errors
     /// Returns an error if there is none.
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(gone.compare(&[]).unwrap(), 1);
         assert!(
             gone.compare(&[seen("a", 1, 5)]).is_err(),
-            "it is certain now"
+            "the state is known after a comparison"
         );
     }
 }

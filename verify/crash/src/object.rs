@@ -66,7 +66,7 @@ impl Key {
     }
 }
 
-/// The annotations with a number and text.
+/// Returns the annotations with a number and text.
 pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
     let digits = value.to_string();
     let padding = digits.repeat(bytes / digits.len());
@@ -87,7 +87,7 @@ impl Seen {
         let padding = text(&annotations["padding"]).with_context(|| format!("{name} is cut"))?;
         ensure!(
             padding.replace(&digits, "").is_empty() && metadata["uid"].is_string(),
-            "{name} is there in part"
+            "{name} is stored partially"
         );
         Ok(Self {
             key: Key { kind, name },
@@ -97,7 +97,7 @@ impl Seen {
     }
 }
 
-/// The revision of an object or a list.
+/// Returns the revision of an object or a list.
 ///
 /// # Errors
 /// Returns an error if it has none.

@@ -17,10 +17,10 @@ const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informe
 
 bugs! {
     pub(crate) enum Bug {
-        AcknowledgedTooEarly: "a write acknowledged before the disk has it, so the newest object is missing",
+        AcknowledgedTooEarly: "a write acknowledged before it is stored, so the newest object is missing",
         HalfStored: "a batch that is not one transaction, so half of the newest object is stored",
-        RevisionForgotten: "a revision that is not stored, so counting resumes at the newest object",
-        GapInWatch: "a watch that resumes behind the first event",
+        RevisionForgotten: "a revision that is not stored, so revisions continue from that of the newest object",
+        GapInWatch: "a watch that resumes after the first event",
         DeletionUntold: "a watch that delivers no deletion",
     }
 }
@@ -70,7 +70,7 @@ impl Bug {
     }
 }
 
-/// The highest revision of any object.
+/// Returns the highest revision of any object.
 fn highest(
     objects: &impl ReadableTable<(&'static str, &'static str), (u32, u32, &'static [u8])>,
 ) -> Result<u64> {

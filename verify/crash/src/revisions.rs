@@ -1,6 +1,7 @@
 //! All revisions that any client received.
 //!
-//! Guarantees: detects a revision that belongs to two changes, and one that is lower than those of an earlier life.
+//! Guarantees: detects a revision that belongs to two changes, and one that is lower than those of an earlier
+//! life.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ impl Revisions {
             .or_insert_with(|| change.clone());
         ensure!(
             known == change,
-            "revision {revision} was given twice: to {known:?} and to {change:?}"
+            "revision {revision} belongs to two changes: {known:?} and {change:?}"
         );
         Ok(())
     }
@@ -49,19 +50,19 @@ impl Revisions {
     pub(crate) fn started(&mut self, revision: u64) -> Result<()> {
         ensure!(
             revision >= self.highest,
-            "a server started at revision {revision}, and {} was told before",
+            "a server started at revision {revision}, but {} was received before",
             self.highest
         );
         self.told(revision);
         Ok(())
     }
 
-    /// The first revision in this range without a known change.
+    /// Returns the first revision in this range without a known change.
     pub(crate) fn gap(&self, after: u64, last: u64) -> Option<u64> {
         (after + 1..=last).find(|revision| !self.changes.contains_key(revision))
     }
 
-    /// The changes of a kind in this range of revisions.
+    /// Returns the changes of a kind in this range of revisions.
     pub(crate) fn between(&self, kind: usize, after: u64, last: u64) -> Vec<u64> {
         if after >= last {
             return Vec::new();

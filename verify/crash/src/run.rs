@@ -83,8 +83,8 @@ enum Moment {
     Calm,
 }
 
-const KILLED_AT_START: &str = "kills within a start";
-const COMPACTED: &str = "files made small";
+const KILLED_AT_START: &str = "kills during a start";
+const COMPACTED: &str = "compacted files";
 const ACKNOWLEDGED: &str = "acknowledged writes";
 const UNANSWERED: &str = "writes stored without an answer";
 const INFORMED: &str = "events of the informer";
@@ -178,10 +178,10 @@ impl Lives {
         for life in 0..kills {
             let moment = self.moment(life);
             let lived = timeout(LIFE_MAX, self.live(moment, life)).await;
-            let lived = lived.context("it takes too long").flatten();
+            let lived = lived.context("the life takes too long").flatten();
             lived.with_context(|| {
                 let directory = self.directory.display();
-                format!("life {life}, killed {moment:?}; {directory} is as it was left")
+                format!("life {life}, killed {moment:?}; {directory} is kept")
             })?;
         }
         let mut running = Running::start(&self.directory, self.address)?;
@@ -255,7 +255,7 @@ impl Lives {
                     reached = reached => drop(reached?),
                     Some(written) = writers.join_next() => {
                         written??;
-                        bail!("a write got no answer, and nobody has killed the server");
+                        bail!("a write received no response, although the server was not killed");
                     }
                 }
             }
@@ -330,7 +330,7 @@ impl Lives {
             .zip(last)
             .and_then(|(begun, last)| revisions.gap(begun, last));
         gap.map_or(Ok(()), |gap| {
-            Err(anyhow!("nobody was told what revision {gap} is"))
+            Err(anyhow!("no watcher received revision {gap}"))
         })
     }
 
@@ -342,10 +342,10 @@ impl Lives {
         let mut stored = Vec::new();
         for kind in 0..KINDS.len() {
             let list = watcher::list(&client, kind).await?;
-            let (seen, revision) = list.context("the server does not answer")?;
+            let (seen, revision) = list.context("the server does not respond")?;
             ensure!(
                 revision == ready.revision,
-                "a list at {revision}, where nobody has written since {}",
+                "a list is at {revision}, although nothing was written since {}",
                 ready.revision
             );
             stored.extend(seen);
@@ -354,7 +354,7 @@ impl Lives {
         for seen in &stored {
             ensure!(
                 seen.revision <= ready.revision,
-                "{} at revision {} on a server at {}",
+                "{} is at revision {}, but the server is at {}",
                 seen.key,
                 seen.revision,
                 ready.revision

@@ -1,7 +1,7 @@
 //! A plain watch that resumes in each life from the last received revision.
 //!
-//! Guarantees: it receives each change of its kind once and in order, or the error that its revision is too old (410).
-//! After a 410 it restarts from a list, which is counted.
+//! Guarantees: it receives each change of its kind once and in order, or the error that its revision is too
+//! old (410). After a 410 it restarts from a list, which is counted.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(crate) const EVENT: &str = "watch events";
 /// Counter: watches that resume from their last revision.
 pub(crate) const RESUMED: &str = "resumed watches";
 /// Counter: watches whose revision is too old.
-pub(crate) const TOO_OLD: &str = "watches that were too old";
+pub(crate) const TOO_OLD: &str = "watches whose revision was too old";
 
 impl Watcher {
     /// Creates a watcher that starts at a new server's first revision.
@@ -123,14 +123,17 @@ impl Watcher {
         let revision = revision(object)?;
         let mut revisions = notes.revisions.lock();
         if event["type"] == "BOOKMARK" {
-            ensure!(revision >= self.last, "a bookmark at {revision} leads back");
+            ensure!(
+                revision >= self.last,
+                "a bookmark at {revision} is older than the last event"
+            );
             self.last = revision;
             revisions.told(revision);
             return Ok(());
         }
         ensure!(
             revision > self.last,
-            "an event at {revision} behind one at {}",
+            "an event at {revision} after one at {}",
             self.last
         );
         self.last = revision;
@@ -140,7 +143,7 @@ impl Watcher {
         let value = match event["type"].as_str() {
             Some("ADDED" | "MODIFIED") => Some(seen.value),
             Some("DELETED") => None,
-            _ => bail!("an event of no type: {event}"),
+            _ => bail!("an event of unknown type: {event}"),
         };
         revisions.changed(revision, &(seen.key, value))
     }
@@ -153,7 +156,7 @@ impl Watcher {
         };
         ensure!(
             list > self.last,
-            "revision {} is too old, and the list is at {list}",
+            "revision {} is reported as too old, but the list is at {list}",
             self.last
         );
         self.check(notes)?;
@@ -179,7 +182,7 @@ impl Watcher {
         match missing {
             None => Ok(()),
             Some(revision) => bail!(
-                "a watch of {} that began at {} and came to {} was not told of revision {revision}",
+                "a watch of {} from {} to {} did not receive revision {revision}",
                 KINDS[self.kind].resource,
                 self.begun,
                 self.last

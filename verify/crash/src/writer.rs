@@ -161,7 +161,7 @@ pub(crate) async fn read(client: Client, notes: Arc<Notes>) -> Result<()> {
             let revision = revision(&list)?;
             ensure!(
                 revision >= before,
-                "a list at {revision} behind one at {before}"
+                "a list at {revision} after one at {before}"
             );
             before = revision;
             notes.revisions.lock().told(revision);

@@ -29,7 +29,7 @@ pub(crate) struct Bench {
 /// Result of a run over seeds.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// What was seen.
+    /// The behaviours and divergences that occurred.
     pub(crate) coverage: Coverage,
     /// The differences, in order of seeds.
     pub(crate) findings: Vec<Finding>,
@@ -47,7 +47,7 @@ impl Bench {
     /// Builds and starts the oracles.
     ///
     /// # Errors
-    /// One of them can't be built or started.
+    /// Returns an error if an oracle can't be built or started.
     pub(crate) fn new() -> Result<Self> {
         let mut oracles = BTreeMap::new();
         for version in Version::ALL {
@@ -62,7 +62,7 @@ impl Bench {
     /// With `first_only` it ends after the batch with the first difference.
     ///
     /// # Errors
-    /// An oracle has ended.
+    /// Returns an error if an oracle has ended.
     pub(crate) fn run(
         &mut self,
         component: &Component,
@@ -98,7 +98,7 @@ impl Bench {
     /// Shortens a sequence with a difference.
     ///
     /// # Errors
-    /// An oracle has ended.
+    /// Returns an error if an oracle has ended.
     pub(crate) fn shrink(
         &mut self,
         component: &Component,
@@ -111,10 +111,10 @@ impl Bench {
         })
     }
 
-    /// The text of a finding, with the answers of both sides to each operation.
+    /// Formats a finding, with the answers of both sides to each operation.
     ///
     /// # Errors
-    /// An oracle has ended.
+    /// Returns an error if an oracle has ended.
     pub(crate) fn show(
         &mut self,
         component: &Component,
@@ -161,7 +161,7 @@ impl Bench {
     /// Runs one sequence on both sides.
     ///
     /// # Errors
-    /// An oracle has ended.
+    /// Returns an error if an oracle has ended.
     pub(crate) fn tell_one(
         &mut self,
         component: &Component,
@@ -198,7 +198,7 @@ impl Bench {
             };
             let mut told: Vec<_> = sequences.iter().map(replay).collect();
             for (version, asked) in asked {
-                let answers = asked.join().expect("asking does not panic")?;
+                let answers = asked.join().expect("sending sequences does not panic")?;
                 let is_for = |(sequence, _): &(&Sequence, &mut Told)| {
                     (component.versions)(sequence).contains(&version)
                 };
@@ -241,7 +241,7 @@ impl Told {
         outcomes.collect()
     }
 
-    /// The first difference, if there is one.
+    /// Returns the first difference, if there is one.
     pub(crate) fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
         let outcomes = self.outcomes(component, sequence);
         outcomes

@@ -11,10 +11,10 @@ use kube_informer::{
 
 use crate::sequence::Thing;
 
-/// The kind of the cached objects; any kind would do.
+/// The kind of the cached objects. The comparison does not depend on it.
 pub(crate) type K = ConfigMap;
 
-/// An object as users receive it. Its data contains the index values.
+/// Creates an object as users receive it. Its data contains the index values.
 pub(crate) fn live(thing: &Thing) -> K {
     let (namespace, name) = match thing.key.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name),
@@ -34,22 +34,22 @@ pub(crate) fn live(thing: &Thing) -> K {
     }
 }
 
-/// An object as caches store it.
+/// Creates an object as caches store it.
 pub(crate) fn object(thing: &Thing) -> Object<K> {
-    Object::new(live(thing)).expect("every object that is drawn has a name")
+    Object::new(live(thing)).expect("every drawn object has a name")
 }
 
-/// The name of a drawn key.
+/// Returns the name of a drawn key.
 pub(crate) fn name(key: &str) -> ObjectName {
-    key.parse().expect("every key that is drawn is a name")
+    key.parse().expect("every drawn key is a name")
 }
 
-/// A deletion with its event.
+/// Creates a deletion that a watch has delivered.
 pub(crate) fn deleted(thing: &Thing) -> Deleted<K> {
     Deleted::Known(object(thing))
 }
 
-/// A deletion without an event.
+/// Creates a tombstone: a deletion that no watch has delivered.
 pub(crate) fn missed(thing: &Thing) -> Deleted<K> {
     Deleted::FinalStateUnknown {
         name: name(&thing.key),
@@ -57,12 +57,12 @@ pub(crate) fn missed(thing: &Thing) -> Deleted<K> {
     }
 }
 
-/// Writes an object.
+/// Formats an object.
 pub(crate) fn show(object: &Object<K>) -> String {
     format!("{}@{}", object.object_name(), object.revision())
 }
 
-/// Writes the object of a delta, or its tombstone.
+/// Formats the object of a delta, or its tombstone.
 pub(crate) fn show_state(delta: &Delta<K>) -> String {
     match &delta.kind {
         DeltaKind::Deleted(Deleted::FinalStateUnknown { name, last_known }) => {
@@ -73,7 +73,7 @@ pub(crate) fn show_state(delta: &Delta<K>) -> String {
     }
 }
 
-/// Writes a delta.
+/// Formats a delta.
 pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     let kind = delta.delta_type();
     match &delta.kind {
@@ -87,14 +87,14 @@ pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     }
 }
 
-/// Writes the content of one pop.
+/// Formats the content of one pop.
 pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     let deltas: Vec<_> = deltas.iter().map(show_delta).collect();
     let initial = if initial { " initial" } else { "" };
     format!("[{}]{initial}", deltas.join(", "))
 }
 
-/// The name of a delta's type for counting.
+/// Returns the name of a delta's type for counting.
 pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     match &delta.kind {
         DeltaKind::Added(_) => "delta Added",

@@ -9,9 +9,9 @@ use crate::{
 /// Result of a comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// How many steps were compared.
+    /// Number of compared steps.
     pub(crate) compared: usize,
-    /// The divergences, with their step.
+    /// The divergences, each with the index of its step.
     pub(crate) accepted: Vec<(usize, &'static str)>,
     /// The first difference that is not a divergence.
     pub(crate) failure: Option<Failure>,

@@ -5,7 +5,7 @@ use crate::{
     workqueue,
 };
 
-/// See the module.
+/// The components.
 pub(crate) const COMPONENTS: [&Component; 7] = [
     &delta_fifo::COMPONENT,
     &in_order::COMPONENT,
@@ -28,7 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_draws_the_same_sequence_each_time_and_another_seed_another_one() {
+    fn a_seed_always_draws_the_same_sequence_and_seeds_differ() {
         for component in COMPONENTS {
             let text = |sequence| serde_json::to_string(&sequence).unwrap();
             let once: Vec<_> = sequences(component).map(text).collect();
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_gives_a_step_that_shows_what_the_table_has() {
+    fn every_operation_returns_a_step_whose_behaviours_are_in_the_table() {
         for component in COMPONENTS {
             for sequence in sequences(component) {
                 let steps = (component.replay)(&sequence, None);
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bug_belongs_to_a_component_and_changes_what_it_says() {
+    fn every_bug_belongs_to_a_component_and_changes_its_answers() {
         for &bug in Bug::ALL {
             let of_it = |component: &&&Component| component.name == bug.place();
             let component = COMPONENTS.iter().find(of_it).unwrap();

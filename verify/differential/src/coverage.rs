@@ -1,4 +1,7 @@
-//! [`Coverage`]: what the sequences of a run have shown. Sequences without results prove nothing.
+//! [`Coverage`]: counts the behaviours that the sequences of a run have shown.
+//!
+//! A run that shows a required behaviour too rarely fails, because it would prove nothing about that
+//! behaviour.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +41,7 @@ impl Coverage {
         }
     }
 
-    /// So much of it was compared with a version, with these divergences.
+    /// Records the compared steps of a sequence with a version, and their divergences.
     pub(crate) fn compared(
         &mut self,
         version: Version,
@@ -62,22 +65,22 @@ impl Coverage {
         }
     }
 
-    /// Number of sequences.
+    /// Returns the number of sequences.
     pub(crate) fn sequences(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Number of occurrences of a behaviour.
+    /// Returns the number of occurrences of a behaviour.
     pub(crate) fn seen(&self, behaviour: &str) -> usize {
         self.seen.of(behaviour)
     }
 
-    /// Number of comparisons of a behaviour with a version.
+    /// Returns the number of comparisons of a behaviour with a version.
     pub(crate) fn asked(&self, version: Version, behaviour: &'static str) -> usize {
         self.compared.of(&(version, behaviour))
     }
 
-    /// The divergences that showed in steps of this behaviour.
+    /// Returns the divergences of steps that showed this behaviour.
     pub(crate) fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
         let counts = self.differing.get(behaviour).into_iter();
         counts
@@ -86,19 +89,19 @@ impl Coverage {
             .collect()
     }
 
-    /// Number of occurrences of each divergence.
+    /// Returns the number of occurrences of each divergence.
     pub(crate) fn accepted(&self) -> &Counts<&'static str> {
         &self.accepted
     }
 
-    /// The median length.
+    /// Returns the median length of the sequences.
     pub(crate) fn median(&self) -> usize {
         let mut lengths = self.lengths.clone();
         lengths.sort_unstable();
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
-    /// Reports what is too rare or too short.
+    /// Returns complaints about behaviours that are too rare, and sequences that are too short.
     pub(crate) fn findings(&self, component: &Component) -> Vec<String> {
         let mut findings = self
             .seen
@@ -116,7 +119,7 @@ impl Coverage {
     }
 }
 
-/// The behaviours of one step, without duplicates.
+/// Returns the behaviours of one step, without duplicates.
 fn behaviours(verb: &'static str, step: &Step) -> Vec<&'static str> {
     let mut behaviours = step.seen.clone();
     behaviours.push(verb);

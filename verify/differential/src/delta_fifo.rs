@@ -16,7 +16,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// See the module.
+/// The component of this module.
 pub(crate) const COMPONENT: Component = Component {
     name: "delta_fifo",
     draw,
@@ -35,7 +35,7 @@ const REQUEUE: &str = "requeue";
 /// Units are popped as by a controller.
 const BATCHES: &str = "batches";
 
-const DELETE_QUEUED: &str = "Delete of a key that is queued";
+const DELETE_QUEUED: &str = "Delete of a queued key";
 const DELETE_KNOWN: &str = "Delete of a key that only the store has";
 const DELETE_NONE: &str = "Delete of a key that is neither queued nor known is ignored";
 const DELETE_TWICE: &str = "Delete after a deletion: the older one stays";
@@ -52,18 +52,18 @@ const REPLACE_MISSES_QUEUED: &str = "Replace: a queued key that is missing gets 
 const REPLACE_MISSES_DELETED: &str = "Replace: a queued deletion that is missing stays as it is";
 const REPLACE_MISSES_TOMBSTONE: &str = "Replace: a queued tombstone that is missing is renewed";
 const REPLACE_MISSES_KNOWN: &str = "Replace: a known key that is missing gets a tombstone";
-const RESYNC_QUEUED: &str = "Resync passes over a key with waiting deltas";
-const RESYNC_KNOWN: &str = "Resync of a key without waiting deltas";
+const RESYNC_QUEUED: &str = "Resync skips a key with queued deltas";
+const RESYNC_KNOWN: &str = "Resync of a key without queued deltas";
 const RESYNC_NOTHING: &str = "Resync without a store does nothing";
 const POP_NOTHING: &str = "Pop of an empty queue";
 const POP_SEVERAL: &str = "Pop of several deltas of one key";
 const POP_INITIAL: &str = "Pop of the initial list";
 const POP_LATER: &str = "Pop after the initial list";
 const POP_CLOSED: &str = "Pop of an empty queue that is closed";
-const PUT_BACK: &str = "AddIfNotPresent of a unit whose key has nothing newer";
-const PUT_BACK_OLDER: &str = "AddIfNotPresent of a unit that is older than what is queued";
-const SYNCED: &str = "HasSynced says yes";
-const NOT_SYNCED: &str = "HasSynced says no";
+const PUT_BACK: &str = "AddIfNotPresent of a unit without newer changes in the queue";
+const PUT_BACK_OLDER: &str = "AddIfNotPresent of a unit with newer changes in the queue";
+const SYNCED: &str = "HasSynced returns true";
+const NOT_SYNCED: &str = "HasSynced returns false";
 
 const BEHAVIOURS: &[&str] = &[
     "add",
@@ -213,7 +213,7 @@ struct Replay<'a, Q> {
     sequence: &'a Sequence,
     known: Store,
     last: Option<Popped<K>>,
-    /// Whether there was a list or a change before.
+    /// Whether a list or a change was queued before.
     populated: bool,
     closed: bool,
     seen: Vec<&'static str>,
@@ -239,7 +239,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
     }
 
     fn step(&mut self, operation: &Operation) -> Answer {
-        let one = || operation.thing.as_ref().expect("it is about an object");
+        let one = || operation.thing.as_ref().expect("it has an object");
         match operation.verb {
             "add" => self.push(DeltaKind::Added(cached::object(one()))),
             "update" => self.push(DeltaKind::Updated(cached::object(one()))),
@@ -285,7 +285,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         }
     }
 
-    /// Whether there is a store.
+    /// Returns whether there is a store.
     fn keeps(&self) -> bool {
         self.sequence.has(KNOWN)
     }
@@ -386,7 +386,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         Answer::ok()
     }
 
-    /// Pops a unit; with `refuses` its consumer rejects it and puts it back.
+    /// Pops a unit. With `refuses` the consumer rejects it, and it is put back.
     fn pop(&mut self, refuses: bool) -> Answer {
         let Some(popped) = self.next() else {
             self.seen

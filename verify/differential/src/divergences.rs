@@ -1,7 +1,7 @@
 //! Intentional differences.
 //!
-//! Read from `verify/differential/divergences.toml`, and recognised by predicates of the components, which refer to
-//! them by name.
+//! Read from `verify/differential/divergences.toml`, and recognised by predicates of the components, which
+//! refer to them by name.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) struct Divergence {
     pub(crate) client_go: String,
     /// What the library does.
     pub(crate) ours: String,
-    /// Why.
+    /// The reason for the difference.
     pub(crate) reason: String,
     /// How the comparison recognises it.
     pub(crate) recognised: String,
@@ -38,7 +38,7 @@ pub(crate) type Divergences = BTreeMap<String, Divergence>;
 /// Reads the file.
 ///
 /// # Errors
-/// It is not there, a field is missing or unknown, or a component is.
+/// Returns an error if the file is missing, a field is missing or unknown, or a component does not exist.
 pub(crate) fn read() -> Result<Divergences> {
     let text = std::fs::read_to_string(workspace().join(FILE)).context(FILE)?;
     parse(&text).context(FILE)

@@ -1,4 +1,4 @@
-//! [`Draw`]: the same seed draws the same sequence, on every machine.
+//! [`Draw`]: draws sequences from seeds. A seed draws the same sequence on every machine.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const LENGTH: std::ops::RangeInclusive<usize> = 35..=85;
 /// Keys of cluster-scoped and namespaced objects; few, so that sequences reuse them.
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "n1/a", "n2/b"];
 
-/// Draws what sequences are made of.
+/// Draws the parts of sequences.
 pub(crate) struct Draw {
     random: fastrand::Rng,
     /// Every object and list has a unique revision, so that answers identify it.
@@ -37,17 +37,17 @@ impl Draw {
         self.random.usize(LENGTH)
     }
 
-    /// A number.
+    /// Draws a number.
     pub(crate) fn number(&mut self, range: std::ops::RangeInclusive<u64>) -> u64 {
         self.random.u64(range)
     }
 
-    /// A key.
+    /// Draws a key.
     pub(crate) fn key(&mut self) -> String {
         (*self.one(&KEYS)).to_owned()
     }
 
-    /// The next revision.
+    /// Returns a new revision.
     pub(crate) fn revision(&mut self) -> String {
         self.revision += 1;
         self.revision.to_string()
@@ -88,7 +88,7 @@ impl Choose for Draw {
 }
 
 impl Operation {
-    /// An operation without arguments.
+    /// Creates an operation without arguments.
     pub(crate) fn new(verb: &'static str) -> Self {
         Self {
             verb,

@@ -18,7 +18,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// See the module.
+/// The component of this module.
 pub(crate) const COMPONENT: Component = Component {
     name: "in_order",
     draw,
@@ -34,24 +34,24 @@ pub(crate) const COMPONENT: Component = Component {
 /// Lists and resyncs are one message each, as in informers.
 const ATOMIC: &str = "atomic";
 
-const RESYNC_WAITING: &str = "Resync while one waits";
-const RESYNC_TWICE: &str = "a second resync is queued while one waits";
-const RESYNC_AGAIN: &str = "Resync while none waits";
+const RESYNC_WAITING: &str = "Resync while one is queued";
+const RESYNC_TWICE: &str = "a second resync is queued while one is queued";
+const RESYNC_AGAIN: &str = "Resync while none is queued";
 const REPLACE_FIRST: &str = "Replace: the first list";
 const REPLACE_AGAIN: &str = "Replace: a later list";
 const REPLACE_EMPTY: &str = "Replace: an empty list";
 const REPLACE_TWICE: &str = "Replace: a name that is listed twice";
-const REPLACE_BEHIND: &str = "Replace: the first list, behind bookmarks or a resync";
+const REPLACE_BEHIND: &str = "Replace: the first list, after bookmarks or a resync";
 const POP_NOTHING: &str = "Pop of an empty queue";
 const POP_CLOSED: &str = "Pop of an empty queue that is closed";
 const POP_INITIAL: &str = "Pop of the initial list";
 const POP_LATER: &str = "Pop after the initial list";
 const BATCH_OF_SEVERAL: &str = "PopBatch of several changes";
-const BATCH_ENDS_AT_NAME: &str = "PopBatch ends at a name that it has";
-const BATCH_ENDS_AT_WHOLE: &str = "PopBatch ends at a list, a resync or a bookmark";
+const BATCH_ENDS_AT_NAME: &str = "PopBatch ends before a name that it contains";
+const BATCH_ENDS_AT_WHOLE: &str = "PopBatch ends before a list, a resync or a bookmark";
 const BATCH_FULL: &str = "PopBatch ends at 1,000 changes";
-const SYNCED: &str = "HasSynced says yes";
-const NOT_SYNCED: &str = "HasSynced says no";
+const SYNCED: &str = "HasSynced returns true";
+const NOT_SYNCED: &str = "HasSynced returns false";
 
 const BEHAVIOURS: &[&str] = &[
     "add",
@@ -108,7 +108,7 @@ fn draw(draw: &mut Draw) -> Sequence {
     let mut begin = Vec::new();
     if flags.contains(&ATOMIC) {
         verbs.extend([(5, "replace"), (4, "resync"), (5, "bookmark")]);
-        // What may stand before the first list without counting as a change.
+        // These may precede the first list without counting as changes.
         begin.extend(std::iter::repeat_n(
             "bookmark",
             usize::from(draw.chance(15)),
@@ -117,8 +117,8 @@ fn draw(draw: &mut Draw) -> Sequence {
         begin.extend(std::iter::repeat_n("replace", usize::from(draw.chance(75))));
     }
     let burst = draw.chance(12).then(|| draw.number(10..=30));
-    // client-go queues a second resync while one is queued, the library does not, and then the states differ: most
-    // sequences avoid it.
+    // client-go queues a second resync while one is queued, the library does not, and then the states differ:
+    // most sequences avoid it.
     let repeats = draw.chance(10);
     let length = draw.length();
     let mut operations: Vec<Operation> = Vec::new();
@@ -165,7 +165,8 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     if moment.saw(POP_CLOSED) && their == "closed" {
         return Some(Accepted::Here("an_ordered_queue_is_not_closed"));
     }
-    // The resync that the library does not queue appears in client-go when it is popped, or at the end of a batch.
+    // The resync that the library does not queue appears in client-go when it is popped, or at the end of a
+    // batch.
     let before = &moment.ours[..moment.at];
     let repeated = before
         .iter()
@@ -191,7 +192,7 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
 
 struct Replay<Q> {
     queue: Q,
-    /// The types of what waits, oldest first, with their names.
+    /// The types and names of the queued changes, oldest first.
     waiting: std::collections::VecDeque<(DeltaType, String)>,
     listed: bool,
     closed: bool,
@@ -216,7 +217,7 @@ impl<Q: Ordered> Replay<Q> {
     }
 
     fn step(&mut self, operation: &Operation) -> Answer {
-        let one = || operation.thing.as_ref().expect("it is about an object");
+        let one = || operation.thing.as_ref().expect("it has an object");
         match operation.verb {
             "add" => self.push(DeltaKind::Added(cached::object(one()))),
             "update" => self.push(DeltaKind::Updated(cached::object(one()))),

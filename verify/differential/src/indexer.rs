@@ -14,7 +14,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Thing},
 };
 
-/// See the module.
+/// The component of this module.
 pub(crate) const COMPONENT: Component = Component {
     name: "indexer",
     draw,
@@ -34,24 +34,24 @@ const APP: &str = "app";
 const ADDED: [&str; 2] = ["tags", "node"];
 const VALUES: [&str; 4] = ["x", "y", "z", ""];
 
-const PUT_NEW: &str = "Add or Update of an object that is not there";
-const PUT_MOVES: &str = "Add or Update of an object that is there, which moves in an index";
-const PUT_STAYS: &str = "Add or Update of an object that is there, which stays in all indices";
-const PUT_MANY: &str = "an object of several values in one index";
-const PUT_EMPTY: &str = "an object of an empty value in an index";
+const PUT_NEW: &str = "Add or Update of a new object";
+const PUT_MOVES: &str = "Add or Update of an existing object that changes an index value";
+const PUT_STAYS: &str = "Add or Update of an existing object that changes no index value";
+const PUT_MANY: &str = "an object with several values in one index";
+const PUT_EMPTY: &str = "an object with an empty value in an index";
 const PUT_NONE: &str = "an object that is not in an index";
 const PUT_UNREVISIONED: &str = "a write without a revision";
-const DELETE_THERE: &str = "Delete of an object that is there";
-const DELETE_NOT_THERE: &str = "Delete of an object that is not there";
+const DELETE_THERE: &str = "Delete of an existing object";
+const DELETE_NOT_THERE: &str = "Delete of a missing object";
 const REPLACE_EMPTY: &str = "Replace: an empty list";
-const REPLACE_KEEPS: &str = "Replace: an object that was there";
+const REPLACE_KEEPS: &str = "Replace: an object that existed before";
 const REPLACE_DROPS: &str = "Replace: an object that is not listed";
 const REPLACE_TWICE: &str = "Replace: a name that is listed twice";
-const INDEX_LATE: &str = "AddIndexers to a store that has objects";
-const INDEX_TAKEN: &str = "AddIndexers of a name that is taken";
-const INDEX_UNKNOWN: &str = "an index is asked that does not exist";
-const INDEX_FOUND: &str = "an index is asked and has objects";
-const INDEX_NOT_FOUND: &str = "an index is asked and has no objects";
+const INDEX_LATE: &str = "AddIndexers to a store with objects";
+const INDEX_TAKEN: &str = "AddIndexers with an existing name";
+const INDEX_UNKNOWN: &str = "a read of an index that does not exist";
+const INDEX_FOUND: &str = "a read of an index that returns objects";
+const INDEX_NOT_FOUND: &str = "a read of an index that returns no objects";
 const BATCH_ENDS_MISSED: &str = "a batch that ends with a tombstone";
 const BATCH_ENDS_TOLD: &str = "a batch that ends with a change";
 
@@ -205,7 +205,7 @@ fn thing(draw: &mut Draw) -> Thing {
     valued(draw, thing)
 }
 
-/// An object has up to one value in "app", up to three in "tags", and exactly one in "node".
+/// Draws index values: up to one in "app", up to three in "tags", and exactly one in "node".
 fn valued(draw: &mut Draw, mut thing: Thing) -> Thing {
     let mut values = BTreeMap::new();
     // Sometimes an object is written unchanged.
@@ -248,7 +248,8 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// The write after which client-go's store has another revision than the library's.
+/// Returns the divergence of the last write, if it gave client-go's store another revision than the
+/// library's.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

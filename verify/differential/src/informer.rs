@@ -3,9 +3,10 @@
 //! The operations control the source. `InOrder` is compared with 0.37, whose informers use `RealFIFO`,
 //! and `DeltaFifo` with 0.32.
 //!
-//! Each answer contains the changes since the last one: has-synced, the revision and objects of the store, and the
-//! events of every handler. Virtual time passes with each operation, after a fault enough for both sides to recover, so
-//! pauses are not compared. The order of events across objects is compared where it is defined: see [`IN_ORDER`].
+//! Each answer contains the changes since the last one: has-synced, the revision and objects of the store,
+//! and the events of every handler. Virtual time passes with each operation, after a fault enough for both
+//! sides to recover, so pauses are not compared. The order of events across objects is compared where it is
+//! defined: see [`IN_ORDER`].
 
 mod listener;
 mod shared;
@@ -22,7 +23,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// See the module.
+/// The component of this module.
 pub(crate) const COMPONENT: Component = Component {
     name: "informer",
     draw,
@@ -49,8 +50,8 @@ const RESYNC: &str = "resync";
 
 /// The verbs whose events have a defined order across objects.
 ///
-/// Only the watch reports them, and a queue in order keeps it. Lists, late handlers and resyncs follow the order of a
-/// Go map in client-go.
+/// Only the watch reports them, and a queue in order keeps it. Lists, late handlers and resyncs follow the
+/// order of a Go map in client-go.
 const IN_ORDER: [&str; 6] = ["put", "remove", "recreate", "stray", "burst", "catch_up"];
 
 /// The verbs after which a handler blocks in its callback.
@@ -59,31 +60,31 @@ const HOLDS: [&str; 2] = ["hold", "add_held"];
 const ADD_INITIAL: &str = "OnAdd, in the initial list";
 const ADD_LATER: &str = "OnAdd, not in the initial list";
 const UPDATE: &str = "OnUpdate of the same object";
-const RECREATED: &str = "OnUpdate from one object to another of its name";
+const RECREATED: &str = "OnUpdate to another object of the same name";
 const REPEATED: &str = "OnUpdate without a change";
 const DELETE: &str = "OnDelete with the last state";
 const TOMBSTONE: &str = "OnDelete with a tombstone";
-const FILTER_BEGINS: &str = "OnAdd of what begins to pass a filter";
-const FILTER_CEASES: &str = "OnDelete of what ceases to pass a filter";
+const FILTER_BEGINS: &str = "OnAdd of an object that starts to match a filter";
+const FILTER_CEASES: &str = "OnDelete of an object that stops matching a filter";
 const JOIN_EARLY: &str = "a handler is added before the start";
 const JOIN_LATE: &str = "a handler is added to a full cache";
 const JOIN_STOPPED: &str = "a handler is added after the end";
 const REMOVED_HELD: &str = "a handler is removed in its callback";
-const HELD_UNSYNCED: &str = "a registration has not synced though the informer has";
+const HELD_UNSYNCED: &str = "a registration has not synced although the informer has";
 const INDEX_LATE: &str = "AddIndexers while the informer runs";
-const INDEX_TWICE: &str = "AddIndexers of a name that is there";
-const INDEX_UNKNOWN: &str = "ByIndex of a name that is not there";
-const LIST_REFUSED: &str = "the first list is refused";
-const WATCH_REFUSED: &str = "a watch, and a list after it, is refused";
-const CLOSED_BEHIND: &str = "a watch ends in order before it has told all";
-const RELIST_SAME: &str = "a relist of what is there already";
-const RELIST_CHANGES: &str = "a relist of what the watch has not told";
+const INDEX_TWICE: &str = "AddIndexers with an existing name";
+const INDEX_UNKNOWN: &str = "ByIndex with a missing name";
+const LIST_REFUSED: &str = "the first list is rejected";
+const WATCH_REFUSED: &str = "a watch, and a list after it, are rejected";
+const CLOSED_BEHIND: &str = "a watch ends without an error before it has delivered all events";
+const RELIST_SAME: &str = "a relist without changes";
+const RELIST_CHANGES: &str = "a relist with changes that the watch has not delivered";
 
-const TOLD_TWICE: &str = "an object is told as added to who has it";
-const OTHER_OLD: &str = "an update's old state is not what was told last";
-const UNKNOWN_DELETED: &str = "the deletion is told of what was not told";
-const STALE_VIEW: &str = "what a handler was told does not lead to the cache";
-const UNCHANGED_TOLD: &str = "what has not changed is told to who asked for no resync";
+const TOLD_TWICE: &str = "a handler receives Added for an object that it already has";
+const OTHER_OLD: &str = "the old state of an update is not the last delivered one";
+const UNKNOWN_DELETED: &str = "a handler receives the deletion of an object that it does not have";
+const STALE_VIEW: &str = "the events of a handler do not lead to the state of the cache";
+const UNCHANGED_TOLD: &str = "a handler without resyncs receives an unchanged object";
 
 const PROMISED_NOT: [&str; 5] = [
     TOLD_TWICE,
@@ -186,8 +187,8 @@ fn draw(draw: &mut Draw) -> Sequence {
     // The first revision is that of the empty collection.
     draw.revision();
     let flags = draw.subset(&[(45, DELTA_FIFO), (40, STREAMING), (35, RESYNC)]);
-    // The times of resyncs are undefined after a failed or repeated list, or while a handler blocks: most sequences
-    // with resyncs avoid these.
+    // The times of resyncs are undefined after a failed or repeated list, or while a handler blocks: most
+    // sequences with resyncs avoid these.
     let resync = flags.contains(&RESYNC);
     let mut drawing = Drawing {
         resync,
@@ -303,7 +304,7 @@ impl Drawing<'_> {
     }
 }
 
-/// The parts of an answer, without the events of a handler that are known to differ.
+/// Returns the parts of an answer, without the events for which `differs` returns true.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let parts = answer.text().unwrap_or_default().split("; ");
     let left = parts.filter_map(|part| {
@@ -319,7 +320,7 @@ fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String>
     left.filter(|part| !part.is_empty()).collect()
 }
 
-/// Whether an event repeats the last state: `~a@1 a@1`, perhaps several times.
+/// Returns whether an event is an update to the same state, such as `~a@1 a@1`.
 fn is_repeated(event: &str) -> bool {
     let mut words = event.split(' ');
     let old = words.next().and_then(|word| word.strip_prefix('~'));
@@ -375,9 +376,10 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     Some(Accepted::Here(name))
 }
 
-/// What the library guarantees where client-go differs.
+/// Returns the violated guarantee of a step, if there is one.
 ///
-/// Every handler's events are consistent, lead to the cached state, and are changes unless the handler has resyncs.
+/// Every handler's events are consistent, lead to the cached state, and are changes unless the handler has
+/// resyncs.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()
@@ -397,7 +399,7 @@ mod tests {
         Operation::new("stray").about(thing)
     }
 
-    /// The divergence that explains the answers to the last of these operations.
+    /// Returns the divergence that explains the answers to the last of these operations.
     fn recognised(
         flags: &[&'static str],
         operations: Vec<Operation>,
@@ -428,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_is_on_purpose_only_of_what_a_stray_event_was_about() {
+    fn only_the_deletion_of_a_stray_event_is_an_intentional_difference() {
         let of = |theirs| recognised(&[], vec![stray("z", "4")], "revision 4", theirs);
         let name = "a_deletion_of_what_was_never_there";
         assert_eq!(
@@ -440,19 +442,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_again_is_on_purpose_only_after_a_list_and_without_any_news() {
+    fn only_an_unchanged_object_after_a_list_is_an_intentional_difference() {
         let of = |verb, ours, theirs| recognised(&[], vec![Operation::new(verb)], ours, theirs);
         let name = "a_list_tells_what_has_changed";
         let same = "h1: ~a@1 a@1";
         assert_eq!(of("expire", "", same), Some(Accepted::Here(name)));
-        assert_eq!(of("put", "", same), None, "nothing was listed");
-        assert_eq!(of("expire", same, ""), None, "here it is never told");
+        assert_eq!(of("put", "", same), None, "no list was sent");
+        assert_eq!(of("expire", same, ""), None, "the library never repeats it");
         assert_eq!(of("expire", "", "h1: ~a@1 a@12"), None, "it has changed");
         assert_eq!(of("expire", "", "h1: +a@1"), None);
     }
 
     #[test]
-    fn resyncs_may_differ_in_time_only_where_something_has_put_them_off() {
+    fn resyncs_may_differ_only_after_something_has_delayed_them() {
         let of = |verb| {
             let operations = vec![
                 Operation::new(verb).text("h1"),

@@ -26,7 +26,7 @@ impl Version {
     /// Both, newest first.
     pub(crate) const ALL: [Self; 2] = [Self::V37, Self::V32];
 
-    /// The folder of its module.
+    /// Returns the folder of its module.
     pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::V37 => "v37",
@@ -71,7 +71,7 @@ impl Oracle {
     pub(crate) fn build(version: Version) -> Result<PathBuf> {
         let module = workspace().join("verify/differential/oracle");
         let module = module.join(version.folder());
-        let here = std::env::current_exe().context("a program knows where it is")?;
+        let here = std::env::current_exe().context("this program has no path")?;
         let binary = here.with_file_name("oracle").join(version.folder());
         let status = Command::new("go")
             .args(["test", "-c", "-vet=off", "-o"])
@@ -128,11 +128,11 @@ impl Oracle {
                 let steps: Vec<Option<Answer>> =
                     serde_json::from_str(&line).with_context(|| {
                         let asked = serde_json::to_string(sequence).unwrap_or_default();
-                        format!("an oracle has ended, or said {line:?}, when it was asked {asked}")
+                        format!("an oracle ended, or returned {line:?}, for the sequence {asked}")
                     })?;
                 ensure!(
                     steps.len() == sequence.operations.len(),
-                    "an answer per operation"
+                    "an oracle must return one answer per operation"
                 );
                 answers.push(steps);
             }
@@ -164,7 +164,7 @@ impl Oracle {
                     let steps: Vec<Option<Answer>> = serde_json::from_str(&line)?;
                     ensure!(
                         steps.len() == sequence.operations.len(),
-                        "an answer per operation"
+                        "an oracle must return one answer per operation"
                     );
                     return Ok(counterpart.end(steps));
                 }

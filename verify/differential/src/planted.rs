@@ -1,6 +1,7 @@
 //! Planted bugs, which the comparison must find.
 //!
-//! Each is a faulty implementation of one of the library's interfaces, or the effect that a reader would observe.
+//! Each is a faulty implementation of one of the library's interfaces, or the effect that a reader would
+//! observe.
 
 use futures_core::future::BoxFuture;
 use harness::bugs;
@@ -22,25 +23,25 @@ bugs! {
         SyncedBeforeLastPop in "delta_fifo": "has-synced before the last initial pop",
         TombstoneWithoutState in "delta_fifo": "a tombstone without the last state",
         SyncedBeforeList in "in_order": "has-synced before the first list is popped",
-        NameTwiceInBatch in "in_order": "a batch that has a name twice",
+        NameTwiceInBatch in "in_order": "a batch that contains a name twice",
         RevisionBeforeReplace in "indexer": "revision taken before Replace",
         StaleIndexValue in "indexer": "a stale index value",
-        UnchangedToldToAll in "informer": "unchanged Replaced told to everyone",
-        LateWithoutBarrier in "informer": "a late handler without the barrier",
+        UnchangedToldToAll in "informer": "an unchanged Replaced delivered to every handler",
+        LateWithoutBarrier in "informer": "a late handler that misses changes during its registration",
         SyncedBeforeLastItem in "informer": "has-synced before the last initial item",
         DrainReturnsEarly in "workqueue": "a drain that returns early",
-        AddedInWorkLost in "workqueue": "an add of an item in work that is lost",
-        ForgetIgnored in "rate_limiter": "failures that are not forgotten",
+        AddedInWorkLost in "workqueue": "an add during processing that is lost",
+        ForgetIgnored in "rate_limiter": "a Forget that is ignored",
         FirstListNotAtZero in "requests": "a first list that is not at 0",
         NewestNeverAsked in "requests": "a relist that never falls back to \"\"",
         ContinueDropped in "requests": "a continue token that is dropped",
-        RevisionBeforeList in "requests": "a watch from before the list",
+        RevisionBeforeList in "requests": "a watch from a revision before the list",
     }
 }
 
 /// A queue that [`Faulty`] can wrap.
 pub(crate) trait Inner: Queue<K> {
-    /// Whether changes of this name are queued, as far as the queue can report it.
+    /// Returns whether changes of this name are queued; false if the queue can't report it.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -142,15 +143,15 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// The calls of a comparison on a delta FIFO, which a faulty one implements too.
+/// The operations that the comparison runs on a delta FIFO, correct or faulty.
 pub(crate) trait Fifo: Queue<K> {
-    /// The queue itself, for reading.
+    /// Returns the queue itself, for reading.
     fn inner(&self) -> &DeltaFifo<K>;
     /// Pops a unit.
     fn pop_unit(&mut self) -> Option<Popped<K>>;
     /// Puts a unit back.
     fn put_back(&mut self, popped: Popped<K>) -> bool;
-    /// Whether the first list has been popped.
+    /// Returns whether the first list has been popped.
     fn synced(&self) -> bool;
 }
 
@@ -192,9 +193,9 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// The calls of a comparison on a queue in order, which a faulty one implements too.
+/// The operations that the comparison runs on a queue in order, correct or faulty.
 pub(crate) trait Ordered: Queue<K> {
-    /// Whether the first list has been popped.
+    /// Returns whether the first list has been popped.
     fn synced(&self) -> bool;
 }
 
@@ -263,13 +264,13 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// The calls of a comparison on a store, which a faulty one implements too.
+/// The operations that the comparison runs on a store, correct or faulty.
 pub(crate) trait Store {
-    /// The handle for reads.
+    /// Returns the handle for reads.
     fn read(&self) -> &Indexer<K>;
-    /// The handle for writes.
+    /// Returns the handle for writes.
     fn write(&mut self) -> &mut IndexerWriter<K>;
-    /// The names that an index has under a value.
+    /// Returns the names that an index has under a value.
     fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
         self.read().index_keys(index, value)
     }
@@ -277,7 +278,7 @@ pub(crate) trait Store {
     fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
         self.write().replace(objects, revision).is_ok()
     }
-    /// The store's revision.
+    /// Returns the store's revision.
     fn revision(&self) -> ResourceVersion {
         self.read().snapshot().revision()
     }

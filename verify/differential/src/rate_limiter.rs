@@ -15,7 +15,7 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// See the module.
+/// The component of this module.
 pub(crate) const COMPONENT: Component = Component {
     name: "rate_limiter",
     draw,
@@ -37,11 +37,11 @@ const MILLISECOND: u64 = 1_000_000;
 
 const WHEN_NONE: &str = "When: no delay";
 const WHEN_SOME: &str = "When: a delay";
-const WHEN_MANY: &str = "When: after more failures than a factor of two can count";
-const FORGET_FAILED: &str = "Forget of an item that has failed";
-const FORGET_OTHER: &str = "Forget of an item that has not";
-const REQUEUES_NONE: &str = "NumRequeues says none";
-const REQUEUES_SOME: &str = "NumRequeues says some";
+const WHEN_MANY: &str = "When: more than 64 calls in a row";
+const FORGET_FAILED: &str = "Forget of an item with failures";
+const FORGET_OTHER: &str = "Forget of an item without failures";
+const REQUEUES_NONE: &str = "NumRequeues returns zero";
+const REQUEUES_SOME: &str = "NumRequeues returns more than zero";
 
 const BEHAVIOURS: &[&str] = &[
     "when",
@@ -165,7 +165,7 @@ fn is_empty_bucket(limiter: &Limiter) -> bool {
     limiter.kind == "bucket" && limiter.count == 0 && limiter.first > 0
 }
 
-/// Whether a limiter or a nested one satisfies a condition.
+/// Returns whether a limiter or a nested one satisfies a condition.
 fn has(limiter: &Limiter, such: fn(&Limiter) -> bool) -> bool {
     such(limiter) || limiter.inner.iter().any(|inner| has(inner, such))
 }

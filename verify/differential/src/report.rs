@@ -1,4 +1,4 @@
-//! `docs/CONFORMANCE.md`: what the fixed seeds have shown, per behaviour.
+//! Writes `docs/CONFORMANCE.md`: the results of the fixed seeds, per behaviour.
 
 use std::fmt::Write as _;
 
@@ -13,21 +13,21 @@ const FILE: &str = "docs/CONFORMANCE.md";
 const OPENING: &str = "\
 # Conformance
 
-Written by `cargo xtask conformance oracle --fixed --write`, from what it saw.
-client-go and this library were given the same sequences of operations, and every answer was compared.
-A number says how often a behaviour was compared with that version, and `–` that the version does not have it, or can't be asked.
-*Same* means that no answer differed; a name is that of a difference on purpose, which stands at the end.
-How it is done stands in `verify/differential/README.md`.
+`cargo xtask conformance oracle --fixed --write` writes this page from its results.
+client-go and this library run the same sequences of operations, and every answer is compared.
+A number is how often a behaviour was compared with that version; `–` means that the version does not support it.
+*Same* means that no answer differed; a name refers to an intentional difference in the last table.
+`verify/differential/README.md` describes the method.
 ";
 
-/// The text of the page for these components.
+/// Returns the text of the page for these components.
 pub(crate) fn text(shown: &[(&Component, Coverage)], divergences: &Divergences) -> String {
     let mut text = OPENING.to_owned();
     for (component, coverage) in shown {
         text += &table(component, coverage);
     }
-    text += "\n## Different on purpose\n\n";
-    text += "| name | behaviour | client-go | here | why | how it is recognised | met |\n";
+    text += "\n## Intentional differences\n\n";
+    text += "| name | behaviour | client-go | library | reason | how it is recognised | occurrences |\n";
     text += "| --- | --- | --- | --- | --- | --- | --- |\n";
     for (name, divergence) in divergences {
         let met: usize = shown
@@ -47,12 +47,12 @@ pub(crate) fn text(shown: &[(&Component, Coverage)], divergences: &Divergences) 
 
 fn table(component: &Component, coverage: &Coverage) -> String {
     let mut text = format!(
-        "\n## {}\n\n{} sequences, of {} operations in the middle.\n\n",
+        "\n## {}\n\n{} sequences, with a median of {} operations.\n\n",
         component.name,
         coverage.sequences(),
         coverage.median()
     );
-    text += "| behaviour | client-go 0.37 | client-go 0.32 | here |\n";
+    text += "| behaviour | client-go 0.37 | client-go 0.32 | library |\n";
     text += "| --- | --- | --- | --- |\n";
     for behaviour in component.behaviours {
         let asked = |version| match coverage.asked(version, behaviour) {
@@ -65,7 +65,7 @@ fn table(component: &Component, coverage: &Coverage) -> String {
         let here = if names.is_empty() {
             "same".to_owned()
         } else {
-            format!("same but for {}", names.join(", "))
+            format!("same except for {}", names.join(", "))
         };
         // Operations have the same names as in sequences.
         let behaviour = if behaviour.contains(' ') {
@@ -78,9 +78,10 @@ fn table(component: &Component, coverage: &Coverage) -> String {
     text
 }
 
-/// The lines that are equal for every run over the same seeds.
+/// Returns the lines that are equal for every run over the same seeds.
 ///
-/// The pauses of client-go's reflector are random, so the met divergences per operation and their numbers are excluded.
+/// The pauses of client-go's reflector are random, so the met divergences per operation and their numbers are
+/// excluded.
 fn repeatable(text: &str) -> Vec<&str> {
     let rows = text.lines().map(|line| {
         let row = line.strip_suffix(" |").unwrap_or(line);
@@ -119,7 +120,7 @@ mod tests {
     #[test]
     fn only_random_parts_of_a_page_may_differ() {
         let kept = "| `close` | 3 | 2 | same |\n| `a_name` | what | yes | 907 |\n";
-        let again = "| `close` | 3 | 2 | same but for `x` |\n| `a_name` | what | yes | 912 |\n";
+        let again = "| `close` | 3 | 2 | same except for `x` |\n| `a_name` | what | yes | 912 |\n";
         assert_eq!(repeatable(kept), repeatable(again));
         for other in [
             "| `close` | 4 | 2 | same |\n| `a_name` | what | yes | 907 |\n",

@@ -1,9 +1,11 @@
 //! Compares the reflector's requests with those of client-go's reflector.
 //!
-//! Each uses its own embedded server, and both servers receive the same changes and faults, so revisions are equal.
+//! Each uses its own embedded server, and both servers receive the same changes and faults, so revisions are
+//! equal.
 //!
-//! Each answer is the list of requests after an operation, with their results and the pause before each, and the final
-//! content of the store. Pauses are random between one and two times a base value, so the base values are compared.
+//! Each answer is the list of requests after an operation, with their results and the pause before each, and
+//! the final content of the store. Pauses are random between one and two times a base value, so the base
+//! values are compared.
 
 mod alignment;
 mod conversation;
@@ -22,7 +24,7 @@ use crate::{
 
 use self::{alignment::Alignment, conversation::Conversation, line::SEEN};
 
-/// See the module.
+/// The component of this module.
 pub(crate) const COMPONENT: Component = Component {
     name: "requests",
     draw,
@@ -129,8 +131,8 @@ const UNREPEATED: usize = 6;
 const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
 
 fn draw(draw: &mut Draw) -> Sequence {
-    // A page of a list at a revision has exactly that state, a streaming list may be newer: the states would differ
-    // whenever one side lists and the other streams.
+    // A page of a list at a revision has exactly that state, a streaming list may be newer. The states would
+    // differ whenever one side lists and the other streams.
     let mut flags = match draw.number(0..=3) {
         0 | 1 => vec![STREAMING],
         2 => vec![PAGES],
@@ -209,8 +211,8 @@ fn changes(draw: &mut Draw, operation: Operation) -> Operation {
 /// Adds errors for the requests that follow.
 fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation {
     let streaming = flags.contains(&STREAMING);
-    // A probe is a list too, and would consume an error meant for a list: where one may precede it, or follow a reset,
-    // no list is rejected.
+    // A probe is a list too, and would consume an error meant for a list: where one may precede it, or follow
+    // a reset, no list is rejected.
     let lists = !["close", "restart"].contains(&operation.verb);
     if lists && flags.contains(&PAGES) && draw.chance(15) {
         return operation.text("list configmaps: 410 skip=1 x1");

@@ -1,4 +1,4 @@
-//! The command: which seeds, which components, and what is said of them.
+//! The command: selects seeds and components, compares them, and reports the results.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +25,13 @@ use crate::{
 /// The file of the fixed seeds.
 const FIXED: &str = "verify/differential/seeds.toml";
 
-/// The fixed seeds: those of every component, and those that joined one of them.
+/// The fixed seeds: a range that every component runs, and additional seeds per component.
 type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 
 /// Maximum number of failing sequences of a component that are shortened and shown.
 const SHOWN: usize = 3;
 
-/// Number of seeds from which a run must have met every divergence.
+/// Number of seeds from which a run must show every divergence.
 const FULL_RUN: usize = 1000;
 
 /// Maximum number of seeds until a planted bug is found.
@@ -42,7 +42,7 @@ const BUG_SEEDS: u64 = 500;
 #[command(
     name = "cargo xtask conformance oracle",
     bin_name = "cargo xtask conformance oracle",
-    about = "Compare with client-go, by drawn sequences; with --fixed docs/CONFORMANCE.md must be up to date"
+    about = "Compare with client-go, on random sequences; with --fixed, docs/CONFORMANCE.md must be up to date"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -53,15 +53,17 @@ pub(crate) struct Arguments {
     /// Only this component
     #[arg(long)]
     component: Option<String>,
-    /// Say how often each behaviour was seen: here, and how often 0.37 and 0.32 were asked
+    /// Print how often each behaviour occurred, and how often it was compared with 0.37 and 0.32
     #[arg(long)]
     counts: bool,
 }
 
-/// Compares the selected sequences, or searches the planted bugs. Returns whether all is as it must be.
+/// Compares the selected sequences, or searches the planted bugs.
+///
+/// Returns whether no comparison failed and all behaviours occurred, or whether every bug was found.
 ///
 /// # Errors
-/// An oracle can't be built, or has ended; a file can't be read or written.
+/// Returns an error if an oracle can't be built or has ended, or a file can't be read or written.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let wanted = |component: &&&Component| {
         let name = arguments.component.as_ref();
@@ -81,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 /// Reads the fixed seeds.
 ///
 /// # Errors
-/// The file can't be read, or names a component that does not exist.
+/// Returns an error if the file can't be read, or names a component that does not exist.
 fn fixed() -> Result<Fixed> {
     let fixed = Fixed::read(FIXED)?;
     for name in fixed.joined.keys() {
@@ -132,8 +134,10 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Whether all is as it must be, and what was seen. For a failure of fresh seeds, the line that
-    /// joins it to the fixed ones is reported.
+    /// Compares the sequences of these seeds and reports the results.
+    ///
+    /// Returns whether all of them passed, and the coverage. For a failure of fresh seeds, also prints the
+    /// line that adds the seed to the fixed ones.
     fn judge(&mut self, seeds: &[u64], origin: Origin) -> Result<(bool, Coverage)> {
         let component = self.component;
         let fresh = origin == Origin::Fresh;
@@ -160,12 +164,12 @@ impl Judge<'_> {
         }
         if let Some(finding) = findings.first().filter(|_| fresh) {
             say(&format!(
-                "  it joins the fixed set by a line in {FIXED}: {} = [{}]",
+                "  to add the seed to the fixed ones, write in {FIXED}: {} = [{}]",
                 component.name, finding.seed
             ));
         }
         let mut complaints = coverage.findings(component);
-        // Few seeds need not meet all.
+        // A run over few seeds need not show every divergence.
         let complete = seeds.len() >= FULL_RUN;
         complaints.extend(strays(component, self.divergences, &coverage, complete));
         for complaint in &complaints {
@@ -175,7 +179,9 @@ impl Judge<'_> {
     }
 }
 
-/// Divergences that were met and are not described, or are described and were never met.
+/// Returns complaints about divergences that occurred and are not described.
+///
+/// If the run is `complete`, also about divergences that are described and never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,
@@ -196,7 +202,9 @@ fn strays(
         .iter()
         .filter(|(_, divergence)| divergence.component == component.name);
     let stale = of_it.filter(|(name, _)| complete && coverage.accepted().of(name.as_str()) == 0);
-    strays.extend(stale.map(|(name, _)| format!("{name} was never met; is it stale?")));
+    strays.extend(
+        stale.map(|(name, _)| format!("{name} never occurred; remove it if it is obsolete")),
+    );
     strays
 }
 
@@ -211,7 +219,7 @@ fn tell_counts(component: &Component, coverage: &Coverage) {
         ));
     }
     for (name, times) in coverage.accepted().iter() {
-        say(&format!("  {times:>7} different on purpose: {name}"));
+        say(&format!("  {times:>7} intentional difference: {name}"));
     }
 }
 
@@ -239,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fixed_seeds_name_components_that_exist() {
+    fn fixed_seeds_name_existing_components() {
         assert_eq!(fixed().unwrap().all, 1..2001);
     }
 }

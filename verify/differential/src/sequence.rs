@@ -1,6 +1,6 @@
-//! [`Sequence`]: what both sides are asked, and [`Answer`]: what each operation gave.
+//! [`Sequence`]: the operations that both sides run, and [`Answer`]: the result of each operation.
 //!
-//! Both sides read the same JSON, and a person reads the same text.
+//! The JSON format is shared with `verify/differential/oracle`. `Display` formats them for reports.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 /// A sequence of operations for one component.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sequence {
-    /// The component's name.
+    /// The name of the component.
     pub(crate) component: &'static str,
-    /// Which of its options are on.
+    /// The enabled options of the component.
     pub(crate) flags: Vec<&'static str>,
-    /// The rate limiter, for those that have one.
+    /// The rate limiter, for components that have one.
     pub(crate) limiter: Option<Limiter>,
-    /// What is done, in order.
+    /// The operations, in order.
     pub(crate) operations: Vec<Operation>,
 }
 
-/// One step. Which fields say something depends on the verb.
+/// One operation. The verb determines which fields are used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Operation {
-    /// What is done.
+    /// The name of the operation.
     pub(crate) verb: &'static str,
-    /// The object that it is about.
+    /// The affected object.
     pub(crate) thing: Option<Thing>,
     /// The objects of a list.
     pub(crate) things: Vec<Thing>,
-    /// The changes that are made in one batch.
+    /// The changes of a batch.
     pub(crate) batch: Vec<Operation>,
     /// A key, a value or a revision.
     pub(crate) text: String,
@@ -43,75 +43,76 @@ pub(crate) struct Operation {
 pub(crate) struct Thing {
     /// `namespace/name`, or a name alone.
     pub(crate) key: String,
-    /// Its revision, empty for none.
+    /// The revision; empty if the object has none.
     pub(crate) revision: String,
-    /// By index what it has there, joined by commas.
+    /// The values of the object in each index, joined by commas.
     pub(crate) values: BTreeMap<&'static str, String>,
 }
 
-/// A rate limiter. Which fields say something depends on the kind.
+/// A rate limiter. The kind determines which fields are used.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Limiter {
-    /// Which one.
+    /// The kind of limiter.
     pub(crate) kind: &'static str,
-    /// Nanoseconds: the base, the fast delay, the time that a token takes, or the longest wait.
+    /// The base delay, the fast delay, the time per token or the longest wait, in nanoseconds.
     pub(crate) first: u64,
-    /// Nanoseconds: the longest delay, or the slow one.
+    /// The longest delay or the slow delay, in nanoseconds.
     pub(crate) second: u64,
-    /// How many fast attempts or tokens.
+    /// Number of fast attempts, or of tokens.
     pub(crate) count: u32,
-    /// What it is made of.
+    /// The nested limiters.
     pub(crate) inner: Vec<Limiter>,
 }
 
-/// What an operation gave.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Answer {
-    /// Compared as it is.
+    /// A text, which must be equal.
     Said(String),
-    /// Its order is that of a Go map, which is none.
+    /// Values in any order, because client-go reads them from a Go map.
     Set(Vec<String>),
 }
 
-/// What an operation gave here.
+/// The result of an operation on the library.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// To be compared.
+    /// The answer, which is compared.
     pub(crate) answer: Answer,
-    /// Which behaviours it showed; not compared, but counted.
+    /// The behaviours that the operation showed, which are counted and not compared.
     pub(crate) seen: Vec<&'static str>,
 }
 
 impl Sequence {
-    /// Whether an option is on.
+    /// Returns whether an option is enabled.
     pub(crate) fn has(&self, flag: &str) -> bool {
         self.flags.contains(&flag)
     }
 }
 
 impl Answer {
-    /// A text.
+    /// Creates an answer from a text.
     pub(crate) fn said(text: impl Into<String>) -> Self {
         Self::Said(text.into())
     }
 
-    /// It was accepted.
+    /// Creates the answer of an operation that succeeded.
     pub(crate) fn ok() -> Self {
         Self::said("ok")
     }
 
-    /// Yes or no.
+    /// Creates the answer of an operation that returns a boolean.
     pub(crate) fn is(yes: bool) -> Self {
         Self::said(if yes { "yes" } else { "no" })
     }
 
-    /// Accepted or not; the words differ from one implementation to the other.
+    /// Creates the answer of an operation that can fail. The error text is left out, because it differs
+    /// between the implementations.
     pub(crate) fn accepted<T, E>(result: &Result<T, E>) -> Self {
         Self::said(if result.is_ok() { "ok" } else { "error" })
     }
 
-    /// The text, if it is one.
+    /// Returns the text; `None` for a set.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Said(text) => Some(text),
@@ -119,7 +120,7 @@ impl Answer {
         }
     }
 
-    /// Whether both say the same, sets in any order.
+    /// Returns whether both answers are equal. The order of a set is ignored.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Said(one), Self::Said(other)) => one == other,

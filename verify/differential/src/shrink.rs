@@ -1,4 +1,4 @@
-//! Shrinking: the shortest sequence found that still shows a difference.
+//! Shrinking: removes the parts of a sequence that its difference does not need.
 
 use anyhow::Result;
 use harness::shrink::leave_out;
@@ -11,18 +11,20 @@ pub(crate) struct Finding {
     pub(crate) seed: u64,
     /// The sequence.
     pub(crate) sequence: Sequence,
-    /// The operation whose answers differ.
+    /// The first difference of the sequence.
     pub(crate) failure: Failure,
 }
 
-/// Says whether a sequence shows a difference, and which; both sides are asked anew.
+/// Runs a sequence on both sides, and returns its first difference.
 type Judge<'a> = &'a mut dyn FnMut(&Sequence) -> Result<Option<Failure>>;
 
-/// Leaves out what is not needed to see a difference, until nothing can be left out: operations, objects
-/// of lists, changes of batches, and the larger part of numbers.
+/// Shortens a sequence while it still shows a difference.
+///
+/// Removes operations, objects of lists and changes of batches, and halves numbers. The shortened sequence
+/// can show another difference than the original one.
 ///
 /// # Errors
-/// Those of `judge`.
+/// Returns the errors of `judge`.
 pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
     finding.sequence.operations.truncate(finding.failure.at + 1);
     leave_out(finding.sequence.operations.len(), |range| {
@@ -38,12 +40,12 @@ pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Tries to do without each object of a list, and each change of a batch.
+/// Removes each object of a list, and each change of a batch, that the difference does not need.
 fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     let mut part = 0;
     loop {
         let mut shorter = finding.sequence.clone();
-        // What differs now may do so earlier.
+        // The difference of a shorter sequence may be at an earlier operation.
         let Some(operation) = shorter.operations.get_mut(at) else {
             return Ok(());
         };
@@ -58,7 +60,7 @@ fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> 
     }
 }
 
-/// Tries to do with half of a number, and again.
+/// Halves a number repeatedly while the difference remains.
 fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     loop {
         let mut less = finding.sequence.clone();
@@ -72,7 +74,7 @@ fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     }
 }
 
-/// Takes another sequence if it shows a difference too.
+/// Replaces the sequence of a finding if the other one shows a difference too. Returns whether it does.
 fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> Result<bool> {
     let Some(failure) = judge(&other)? else {
         return Ok(false);
@@ -91,7 +93,7 @@ mod tests {
         sequence::{Operation, Thing},
     };
 
-    /// Fails where a list that has "x" comes behind a pass of at least 5.
+    /// Returns a failure at the first list with "x" at or after a pass of at least 5.
     fn difference(sequence: &Sequence) -> Option<Failure> {
         let operations = &sequence.operations;
         let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_what_the_difference_needs() {
+    fn only_parts_that_the_difference_needs_are_left() {
         let thing = |key: &str| Thing {
             key: key.to_owned(),
             ..Thing::default()

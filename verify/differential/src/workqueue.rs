@@ -1,7 +1,7 @@
-//! `RateLimitingQueue` against client-go's rate limiting queue, with several workers, in virtual time.
+//! Compares `RateLimitingQueue` with client-go's rate limiting queue, with several workers, in virtual time.
 //!
-//! A microsecond passes between two operations, so that no two delays end at the same moment. Which of
-//! several workers is given an item is not compared: which item is given to any, and when, is.
+//! Answers contain which items the workers receive and when, and not which worker receives an item. A
+//! microsecond passes between two operations, so that no two delays end at the same time.
 
 mod workers;
 use harness::draw::Choose as _;
@@ -13,7 +13,7 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// See the module.
+/// The component of this module.
 pub(crate) const COMPONENT: Component = Component {
     name: "workqueue",
     draw,
@@ -28,37 +28,37 @@ pub(crate) const COMPONENT: Component = Component {
 const ITEMS: [&str; 4] = ["a", "b", "c", "d"];
 
 const GET_WAITS: &str = "Get waits";
-const GET_AT_ONCE: &str = "Get of what is queued";
-const GET_ENDS: &str = "Get after a shut-down, when nothing is left";
+const GET_AT_ONCE: &str = "Get of a queued item";
+const GET_ENDS: &str = "Get after a shutdown, with nothing queued";
 const HANDED_WHEN_DUE: &str = "a delayed item reaches a worker";
 const SEVERAL_WAIT: &str = "several workers wait";
-const ADD_QUEUED: &str = "Add of an item that is queued";
-const ADD_IN_WORK: &str = "Add of an item that is in work";
-const ADD_NEW: &str = "Add of an item that is neither";
-const ADD_SHUT: &str = "Add after a shut-down";
+const ADD_QUEUED: &str = "Add of a queued item";
+const ADD_IN_WORK: &str = "Add of an item that is being processed";
+const ADD_NEW: &str = "Add of an item that is neither queued nor being processed";
+const ADD_SHUT: &str = "Add after a shutdown";
 const DELAY_EARLIER: &str = "AddAfter: earlier than the item's delay";
 const DELAY_LATER: &str = "AddAfter: not earlier than the item's delay";
-const DELAY_NONE: &str = "AddAfter of no time";
+const DELAY_NONE: &str = "AddAfter with a delay of zero";
 const DELAY_NEW: &str = "AddAfter of an item without a delay";
-const DONE_AGAIN: &str = "Done of an item that was added in work";
-const DONE_LAST: &str = "Done of an item that was not";
-const NOT_HELD: &str = "Done of an item that no worker has";
-const SHUT_DELAYED: &str = "a shut-down drops delayed items";
-const SHUT_WAITING: &str = "a shut-down wakes workers";
+const DONE_AGAIN: &str = "Done of an item that was added while it was processed";
+const DONE_LAST: &str = "Done of an item that was not added while it was processed";
+const NOT_HELD: &str = "Done of an item that no worker holds";
+const SHUT_DELAYED: &str = "a shutdown drops delayed items";
+const SHUT_WAITING: &str = "a shutdown wakes workers";
 const DRAIN_IDLE: &str = "a drain of an idle queue returns";
-const DRAIN_IN_WORK: &str = "a drain waits for what is in work";
-const DRAIN_QUEUED: &str = "a drain waits for what is queued";
-const DRAIN_RETURNS: &str = "a drain returns when all is done";
+const DRAIN_IN_WORK: &str = "a drain waits for items that are being processed";
+const DRAIN_QUEUED: &str = "a drain waits for queued items";
+const DRAIN_RETURNS: &str = "a drain returns when all items are done";
 const DRAIN_TWICE: &str = "two drains wait";
 const DRAIN_RELEASED: &str = "ShutDown releases a drain";
 const DRAIN_WAITS: &str = "a drain waits";
-const COMES_BACK: &str = "an item in work comes back while a drain waits";
+const COMES_BACK: &str = "an item is added again while it is processed and a drain waits";
 
-const RETURNED_EARLY: &str = "a drain returns although something is left";
-const DRAIN_STUCK: &str = "a drain waits although nothing is left";
-const WORKER_STUCK: &str = "a worker waits although something is queued";
-const WORKER_LEFT: &str = "a worker waits after a plain shut-down";
-const WORKER_SENT_OFF: &str = "a worker is told the end although an item in work comes back";
+const RETURNED_EARLY: &str = "a drain returned although items are left";
+const DRAIN_STUCK: &str = "a drain waits although no items are left";
+const WORKER_STUCK: &str = "a worker waits although an item is queued";
+const WORKER_LEFT: &str = "a worker waits after a shutdown without a drain";
+const WORKER_SENT_OFF: &str = "Get ended although an item in processing was added again";
 
 const PROMISED_NOT: [&str; 5] = [
     RETURNED_EARLY,
@@ -148,7 +148,7 @@ fn draw(draw: &mut Draw) -> Sequence {
     let mut operations: Vec<_> = (0..end).map(|_| operation(draw, &running)).collect();
     operations.push(operation(draw, &[(3, "drain"), (1, "shut_down")]));
     operations.extend((end + 1..length).map(|_| operation(draw, &ending)));
-    // Whole milliseconds, so that the turns between operations tell all delays apart.
+    // Delays are whole milliseconds, so that the microseconds between operations make their ends distinct.
     let millisecond = 1_000_000;
     let exponential = Limiter {
         kind: "exponential",
@@ -190,7 +190,7 @@ fn operation(draw: &mut Draw, verbs: &[(u32, &'static str)]) -> Operation {
     }
 }
 
-/// What an answer says, apart from drains that returned, and how many of those there are.
+/// Returns an answer without the drains that returned, and the number of these drains.
 fn without_drains(answer: &Answer) -> (String, usize) {
     let text = answer.text().unwrap_or_default();
     let (drained, other): (Vec<_>, Vec<_>) = text
@@ -199,7 +199,7 @@ fn without_drains(answer: &Answer) -> (String, usize) {
     (other.concat(), drained.len())
 }
 
-/// How many drains have returned, up to and including this step.
+/// Returns the number of drains that returned in these answers.
 fn returned<'a>(answers: impl Iterator<Item = &'a Answer>) -> usize {
     answers.map(|answer| without_drains(answer).1).sum()
 }
@@ -214,7 +214,8 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     let there = returned(moment.theirs[..=moment.at].iter().flatten());
     let waits = moment.saw(DRAIN_WAITS);
     let busy = moment.saw(DRAIN_QUEUED) || moment.saw(DRAIN_IN_WORK);
-    // A drain that has not been woken there returns later, or never; one that waits here returned before.
+    // In client-go a drain can return while items are queued, and a drain that is not woken returns late or
+    // never.
     if waits && busy && returned_there > back_here {
         Some(Accepted::Here("a_drain_waits_for_what_is_queued"))
     } else if waits {
@@ -238,7 +239,7 @@ fn other_difference(moment: &Moment<'_>, ours: &str, theirs: &str) -> Option<Acc
         let fewer = number(ours)? < number(theirs)?;
         return fewer.then_some(Accepted::Here("the_limiter_is_not_asked_after_a_shut_down"));
     }
-    // Workers are told the end there, while here they wait for what comes back.
+    // client-go ends these workers; the library's workers wait for the items that are added again.
     let without_ends = |text: &str| {
         let events = text
             .split_inclusive(']')
@@ -251,7 +252,7 @@ fn other_difference(moment: &Moment<'_>, ours: &str, theirs: &str) -> Option<Acc
     ))
 }
 
-/// What the library guarantees where client-go differs.
+/// Returns the violated guarantee of a step, if there is one.
 ///
 /// A drain ends exactly when the queue is empty, and no worker waits while an item is queued.
 fn must_not(step: &Step) -> Option<&'static str> {

@@ -19,7 +19,7 @@ thread_local! {
             .enable_time()
             .start_paused(true)
             .build()
-            .expect("a runtime without threads and sockets needs nothing"),
+            .expect("a runtime without an I/O driver can be built"),
     );
 }
 
@@ -33,18 +33,21 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The reason of an error.
+    /// Returns the reason of an error.
     pub(crate) fn reason(&self) -> &str {
         self.json["reason"].as_str().unwrap_or_default()
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(crate) fn items(&self) -> &[Value] {
         self.json["items"].as_array().map_or(&[], Vec::as_slice)
     }
 }
 
-/// Sends a request, and reads its response to the end, or for a second.
+/// Sends a request, and reads its response to the end, or for one second of virtual time.
+///
+/// # Panics
+/// Panics if the response is invalid: see [`check`].
 pub(crate) fn ask(server: &Server, request: Request<Bytes>) -> Answer {
     RUNTIME.with_borrow_mut(|runtime| runtime.block_on(answer(server.clone(), request)))
 }
@@ -52,13 +55,13 @@ pub(crate) fn ask(server: &Server, request: Request<Bytes>) -> Answer {
 /// Sends a GET to a well-formed path.
 pub(crate) fn get(server: &Server, uri: &str) -> Answer {
     let request = Request::get(uri).body(Bytes::new());
-    ask(server, request.expect("what is asked for is a URL"))
+    ask(server, request.expect("the path is a valid URL"))
 }
 
 async fn answer(mut server: Server, request: Request<Bytes>) -> Answer {
     let is_strategic = is_strategic(&request);
     let response = server.call(request.map(Full::new)).await;
-    let response = response.expect("only a fault breaks a connection, and none is planned");
+    let response = response.expect("only a fault breaks a connection, and there is none");
     let (parts, mut body) = response.into_parts();
     let mut bytes = Vec::new();
     let read = async {
@@ -94,8 +97,9 @@ fn is_strategic(request: &Request<Bytes>) -> bool {
 /// The response for an unserved path, as in Go's server.
 const NOWHERE: &str = "404 page not found\n";
 
-/// The messages of Kubernetes' 500 responses for invalid client input, in addition to unclassified errors
-/// of strategic merge patches.
+/// Returns whether Kubernetes has a 500 response with this message for invalid client input.
+///
+/// Strategic merge patches have other unclassified errors, which are not included.
 fn is_known_500(message: &str) -> bool {
     let is_revision = message.contains("strconv.ParseUint: parsing ");
     let causes = [": invalid syntax", ": value out of range"];

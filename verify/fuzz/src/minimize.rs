@@ -1,13 +1,14 @@
-//! An input that fails, as short as it can be made.
+//! Minimization: shortens an input that fails.
 
 use std::convert::Infallible;
 
 use harness::shrink::leave_out;
 
-/// So often it is tried to leave something out.
+/// Maximum number of attempts to shorten an input.
 const TRIES: usize = 4_000;
 
-/// Leaves out pieces, from halves down to bytes, and then makes bytes plain, as long as it still `fails`.
+/// Removes pieces of an input, from halves down to bytes, and then replaces bytes by `a`, while it still
+/// `fails`.
 pub(crate) fn minimize(input: Vec<u8>, mut fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
     let mut best = input;
     let mut tries = 0;
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_matter_is_left_out() {
+    fn only_bytes_that_the_failure_needs_are_left() {
         let input = b"0123456789abc<xyz>".to_vec();
         let fails = |input: &[u8]| {
             let opened = input.iter().position(|byte| *byte == b'<');
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_for_all_inputs_becomes_empty() {
+    fn an_input_whose_failure_needs_no_byte_becomes_empty() {
         assert_eq!(minimize(vec![7; 100], |_| true), b"");
     }
 }

@@ -1,4 +1,4 @@
-//! New inputs from old ones: applies a few small mutations to the bytes of a corpus.
+//! Creates new inputs by a few small mutations of existing ones.
 
 use fastrand::Rng;
 use harness::draw::Choose as _;
@@ -14,8 +14,8 @@ const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 
 /// Creates an input from an entry of `pool`, which is not empty, and from words.
 ///
-/// Every second one is based on the `first` entries, which are the corpus: entries with new paths are mostly new
-/// errors, and would soon outnumber the valid ones.
+/// Half of the inputs are based on the `first` entries, which are the corpus. Entries with new paths are
+/// mostly new errors, and would soon outnumber the valid ones.
 pub(crate) fn mutate(random: &mut Rng, pool: &[Vec<u8>], first: usize, words: &[&str]) -> Vec<u8> {
     let choice = if random.bool() { first } else { pool.len() };
     let mut input = random.one(&pool[..choice]).clone();
@@ -64,7 +64,7 @@ fn insert(input: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     }
 }
 
-/// Where a piece of something of this length begins and ends; short ones are likelier.
+/// Returns the range of a random piece of an input of this length. Short pieces are more likely.
 fn piece(random: &mut Rng, length: usize) -> std::ops::Range<usize> {
     let from = random.usize(..=length);
     let longest = if random.bool() { 16 } else { length };
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_makes_the_same_inputs_each_time_and_they_differ() {
+    fn a_seed_always_creates_the_same_inputs_and_they_differ() {
         let pool = [b"{\"items\":[1,2]}".to_vec(), b"abc".to_vec()];
         let made = |seed| {
             let mut random = Rng::with_seed(seed);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn no_input_grows_beyond_the_longest() {
+    fn no_input_exceeds_the_maximum_length() {
         let pool = [vec![b'x'; LONGEST]];
         let mut random = Rng::with_seed(1);
         let lengths = (0..100).map(|_| mutate(&mut random, &pool, 1, &[]).len());

@@ -4,13 +4,13 @@ use harness::bugs;
 
 bugs! {
     pub enum Bug {
-        EscapeLostAtCut in "list": "an escape lost where a list is cut",
-        NumberCutIsGarbage in "watch": "a number cut in a watch, taken for garbage",
-        LongNumberHidesRest in "json": "bytes behind a long number that are accepted",
-        NotInWantsLabel in "label_selector": "notin that wants a label",
-        TokenLeavesNamespace in "continue_token": "a continue token that leaves its namespace",
+        EscapeLostAtCut in "list": "an escape lost at the boundary of two pieces of a list",
+        NumberCutIsGarbage in "watch": "a number rejected because a piece of a watch ends in it",
+        LongNumberHidesRest in "json": "bytes after a long number that are ignored",
+        NotInWantsLabel in "label_selector": "notin that requires the label",
+        TokenLeavesNamespace in "continue_token": "a continue token that lists other namespaces",
         NullIsStored in "patch": "a null of a merge patch that is stored",
         StaleIndexValue in "store": "a stale index value",
-        SlashIsFatal in "request": "an encoded slash that is fatal",
+        SlashIsFatal in "request": "an encoded slash that causes an internal error",
     }
 }

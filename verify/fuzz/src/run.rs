@@ -40,7 +40,7 @@ const MEMORY_KIB: u64 = 2 << 20;
 pub(crate) struct Arguments {
     /// The targets; all by default
     targets: Vec<String>,
-    /// Number of mutations per target, instead of a few seconds' worth
+    /// Number of mutations per target; by default a few seconds of mutations
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
     /// The seed of the mutations
@@ -103,7 +103,7 @@ fn named(names: &[String]) -> Result<Vec<&'static Target>> {
     names.iter().map(find).collect()
 }
 
-/// Runs each target in a process of its own, with bounded memory, as many at a time as the machine has threads.
+/// Runs each target in its own process with bounded memory, one process per thread of the machine.
 fn apart(targets: &[&Target], arguments: &Arguments, seed: u64) -> Result<bool> {
     say(&format!("seed {seed}"));
     let mut outputs = Vec::new();
@@ -144,7 +144,7 @@ fn child(target: &Target, arguments: &Arguments, seed: u64) -> Result<Output> {
         .context("no process can be started")
 }
 
-/// Passes on what a target's process said, and what it could not say any more.
+/// Prints the output of a target's process, and the input if the process died. Returns whether it succeeded.
 fn tell(name: &str, output: &Output) -> Result<bool> {
     for text in [&output.stdout, &output.stderr] {
         let text = String::from_utf8_lossy(text);
@@ -152,12 +152,13 @@ fn tell(name: &str, output: &Output) -> Result<bool> {
             say(text.trim_end());
         }
     }
-    // A failure that was told ends with 1; out of memory, a stack that overflows and what hangs end with a signal.
+    // A reported failure exits with 1. Out of memory, a stack overflow and a hanging input end with a
+    // signal.
     if output.status.code().is_none_or(|code| code > 1) {
         let path = corpus::left_by(name)?.join("current");
         let input = std::fs::read(&path).unwrap_or_default();
         say(&format!(
-            "{name}: FAILED, for the process died ({})",
+            "{name}: FAILED, the process died ({})",
             output.status
         ));
         say(&format!("  input: b\"{}\"", input.escape_ascii()));
@@ -172,7 +173,7 @@ fn tell(name: &str, output: &Output) -> Result<bool> {
 fn here(targets: &[&Target], arguments: &Arguments) -> Result<bool> {
     note_panics();
     let [target] = targets else {
-        bail!("one target runs in a process");
+        bail!("--here runs exactly one target");
     };
     let began = Instant::now();
     let effort = Effort {
@@ -202,7 +203,7 @@ fn here(targets: &[&Target], arguments: &Arguments) -> Result<bool> {
 fn replay(targets: &[&Target], path: &PathBuf) -> Result<bool> {
     note_panics();
     let [target] = targets else {
-        bail!("name the target that the input is for");
+        bail!("--input needs the name of one target");
     };
     let input = std::fs::read(path).with_context(|| format!("{} can't be read", path.display()))?;
     match give(target, &input, None) {

@@ -1,4 +1,4 @@
-//! One target: its corpus, and then mutations of that and of what has gone a new way since.
+//! Runs a target on its corpus, and then on mutations of the corpus and of inputs that took a new path.
 
 use std::{
     collections::BTreeSet,
@@ -20,24 +20,24 @@ use tokio::time::Instant;
 
 use crate::{corpus, minimize::minimize, mutate::mutate};
 
-/// An input that takes longer hangs; most take microseconds.
+/// Maximum time of an input; most take microseconds.
 const INPUT_MAX: Duration = Duration::from_secs(10);
 
-/// How much is run.
+/// The number of runs, and their seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     pub(crate) seed: u64,
     pub(crate) runs: u32,
-    /// Not longer than this, however many runs are left.
+    /// Maximum time; the remaining runs are skipped.
     pub(crate) time: Option<Duration>,
 }
 
-/// What came of it.
+/// The result of a target.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) corpus: usize,
     pub(crate) runs: u32,
-    /// Ways that no file of the corpus goes.
+    /// Number of paths that no file of the corpus takes.
     pub(crate) new: usize,
     pub(crate) failure: Option<Failure>,
 }
@@ -45,17 +45,17 @@ pub(crate) struct Tally {
 /// An input that shows a defect.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// A file of the corpus, or the number of a run.
+    /// The name of a file of the corpus, or the number of a run.
     pub(crate) origin: String,
     pub(crate) input: Vec<u8>,
     pub(crate) message: String,
     place: String,
 }
 
-/// Where and why it panicked last.
+/// Place and message of the last panic.
 static PANIC: Mutex<Option<(String, String)>> = Mutex::new(None);
 
-/// Has every panic noted instead of printed.
+/// Installs a hook that records panics instead of printing them.
 pub(crate) fn note_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic
@@ -64,12 +64,12 @@ pub(crate) fn note_panics() {
         let payload = panic.payload();
         let text = payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        let message = text.unwrap_or("a panic without a text").to_owned();
+        let message = text.unwrap_or("a panic without a message").to_owned();
         *PANIC.lock() = Some((place, message));
     }));
 }
 
-/// Gives one input to the target: the way it took, or where and why it failed.
+/// Runs the target on one input. Returns the path that it took, or the place and message of its panic.
 pub(crate) fn give(
     target: &Target,
     input: &[u8],
@@ -79,7 +79,7 @@ pub(crate) fn give(
     run.map_err(|_| PANIC.lock().take().unwrap_or_default())
 }
 
-/// What is run, and what it has come to so far.
+/// A run of a target, with the paths so far.
 struct Smoke<'a> {
     target: &'a Target,
     bug: Option<Bug>,
@@ -127,7 +127,7 @@ impl Smoke<'_> {
             failure: None,
         };
         for (name, input) in corpus {
-            // That the corpus shows a bug says nothing of what mutations find.
+            // A planted bug must be found by a mutation, so the corpus itself is not run.
             if self.bug.is_some() {
                 self.pool.push(input);
                 continue;
@@ -156,13 +156,13 @@ impl Smoke<'_> {
         Ok(tally)
     }
 
-    /// Gives one input; one from the corpus, or that goes a new way, is mutated later.
+    /// Runs one input. An input of the corpus, or one that takes a new path, is kept for later mutations.
     fn one(&mut self, origin: String, input: Vec<u8>) -> Result<Option<Failure>> {
         if let Some(file) = &mut self.current {
             file.seek(SeekFrom::Start(0))?;
             file.set_len(input.len() as u64)?;
             file.write_all(&input)
-                .context("the present input can't be written")?;
+                .context("the current input can't be written")?;
         }
         self.given.fetch_add(1, Ordering::Relaxed);
         match give(self.target, &input, self.bug) {
@@ -183,10 +183,10 @@ impl Smoke<'_> {
 }
 
 impl Failure {
-    /// Makes the input as short as it can be while it fails at the same place, and leaves it in a file; the file's path.
+    /// Shortens the input while it fails at the same place, and saves it. Returns the path of the file.
     ///
     /// # Errors
-    /// The file can't be written.
+    /// Returns an error if the file can't be written.
     pub(crate) fn shorten(&mut self, target: &Target, bug: Option<Bug>) -> Result<String> {
         let input = std::mem::take(&mut self.input);
         let given = AtomicU64::new(0);
@@ -213,7 +213,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Does something that counts each input it gives, and ends the process when one runs for too long.
+/// Runs `does`, which counts its inputs in `given`. Aborts the process if one input takes longer than
+/// [`INPUT_MAX`].
 fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     let (ended, told) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {
@@ -225,8 +226,8 @@ fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Ends the process when the same input runs for too long; what it was stands in the file, if the
-/// inputs are watched.
+/// Aborts the process when the same input takes longer than [`INPUT_MAX`]. If the run is watched, the file of
+/// the current input contains that input.
 fn end_what_hangs(target: &Target, given: &AtomicU64, ended: &Mutex<bool>, told: &Condvar) {
     let mut ended = ended.lock();
     let mut last = None;
@@ -254,7 +255,7 @@ mod tests {
     };
 
     #[test]
-    fn the_corpus_of_each_target_and_a_few_mutations_of_it_hold() {
+    fn the_corpus_of_each_target_and_a_few_mutations_pass() {
         note_panics();
         for target in TARGETS {
             let tally = smoke(target, FEW, None, false).unwrap();
@@ -265,10 +266,10 @@ mod tests {
     }
 
     #[test]
-    fn a_bug_is_found_and_what_shows_it_is_made_short() {
+    fn a_planted_bug_is_found_and_its_input_is_shortened() {
         note_panics();
         let target = TARGETS.iter().find(|target| target.name == "store");
-        let target = target.expect("it is one of them");
+        let target = target.expect("there is a target of this name");
         let bug = Some(Bug::StaleIndexValue);
         let effort = Effort { runs: 500, ..FEW };
         let mut failure = smoke(target, effort, bug, false).unwrap().failure.unwrap();

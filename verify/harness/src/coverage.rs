@@ -1,11 +1,11 @@
-//! [`Counts`]: how often a run saw what it must see. Runs in which nothing happens prove nothing.
+//! [`Counts`]: counts what a run has seen, and reports required things that it has seen too rarely.
 
 use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
-/// Runs per required occurrence: each required thing must be seen once per this number of runs.
+/// Number of runs per required occurrence of each required thing.
 const ONCE_PER: usize = 20;
 
-/// How often each thing was seen.
+/// The number of occurrences of each thing.
 #[derive(Clone, Debug)]
 pub struct Counts<T>(BTreeMap<T, usize>);
 
@@ -33,7 +33,7 @@ impl<T: Ord> Counts<T> {
         }
     }
 
-    /// How often a thing was seen.
+    /// Returns how often a thing was seen.
     pub fn of<Q: Ord + ?Sized>(&self, what: &Q) -> usize
     where
         T: Borrow<Q>,
@@ -41,24 +41,24 @@ impl<T: Ord> Counts<T> {
         self.0.get(what).copied().unwrap_or_default()
     }
 
-    /// Everything that was seen, with its count, in order.
+    /// Iterates over everything that was seen, with its count, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
         self.0.iter().map(|(what, times)| (what, *times))
     }
 
-    /// A line for each of the required things that was seen less often than `least`.
+    /// Returns a line for each of the required things that was seen less often than `least`.
     pub fn rare<'a>(&self, required: impl IntoIterator<Item = &'a T>, least: usize) -> Vec<String>
     where
         T: fmt::Display + 'a,
     {
         let times = required.into_iter().map(|what| (what, self.of(what)));
         let rare = times.filter(|(_, times)| *times < least);
-        rare.map(|(what, times)| format!("{what}: seen {times} times, required are {least}"))
+        rare.map(|(what, times)| format!("{what}: seen {times} times, {least} required"))
             .collect()
     }
 }
 
-/// Required number of occurrences in this number of runs.
+/// Returns the required number of occurrences in this number of runs.
 pub fn required(runs: usize) -> usize {
     runs / ONCE_PER
 }
@@ -79,8 +79,8 @@ mod tests {
         assert_eq!(
             rare,
             [
-                "delete: seen 24 times, required are 25",
-                "list: seen 0 times, required are 25"
+                "delete: seen 24 times, 25 required",
+                "list: seen 0 times, 25 required"
             ]
         );
     }

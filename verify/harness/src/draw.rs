@@ -1,4 +1,4 @@
-//! [`Choose`]: choices drawn from a seeded random source, the same on every machine.
+//! [`Choose`]: draws choices from a seeded random source. A seed has the same choices on every machine.
 
 use fastrand::Rng;
 
@@ -6,26 +6,26 @@ use fastrand::Rng;
 ///
 /// Each method draws one number per choice, so that a seed keeps its meaning.
 pub trait Choose {
-    /// The random source.
+    /// Returns the random source.
     fn random(&mut self) -> &mut Rng;
 
-    /// `true` in `percent` of 100 draws.
+    /// Returns `true` with this probability in percent.
     fn chance(&mut self, percent: u32) -> bool {
         self.random().u32(0..100) < percent
     }
 
-    /// One of several values, all equally likely.
+    /// Returns one of several values, all equally likely.
     ///
     /// # Panics
-    /// There is no value.
+    /// Panics if there is no value.
     fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.random().usize(..of.len())]
     }
 
-    /// One of several values, each as likely as its weight.
+    /// Returns one of several values, each as likely as its weight.
     ///
     /// # Panics
-    /// The sum of the weights is 0.
+    /// Panics if the sum of the weights is 0.
     fn weighted<T: Copy>(&mut self, of: &[(u32, T)]) -> T {
         let sum = of.iter().map(|(weight, _)| weight).sum();
         let mut at = self.random().u32(0..sum);

@@ -1,4 +1,4 @@
-//! Planted bugs: a verification that does not find them proves nothing.
+//! Planted bugs, which show that a verification program can find bugs of their kind.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub trait Planted: Copy + fmt::Display + 'static {
     /// Every bug, in the order in which they are searched.
     const ALL: &'static [Self];
 
-    /// The name of the part that has the bug, empty in a program without parts.
+    /// Returns the name of the part that has the bug; empty in a program without parts.
     fn place(self) -> &'static str;
 }
 
@@ -35,7 +35,7 @@ pub enum Search {
 /// Searches each of these bugs, and reports the results. Returns whether all of them were found.
 ///
 /// # Errors
-/// Those of `search`.
+/// Returns the errors of `search`.
 pub fn find_each<B: Planted>(
     bugs: impl IntoIterator<Item = B>,
     mut search: impl FnMut(B) -> Result<Search>,
@@ -57,7 +57,8 @@ pub fn find_each<B: Planted>(
     Ok(are_found)
 }
 
-/// Defines an enum of planted bugs: a line per bug, with the part that has it, if the program has parts, and a description.
+/// Defines an enum of planted bugs: a line per bug, with the part that has it, if the program has parts, and
+/// a description.
 #[macro_export]
 macro_rules! bugs {
     ($visibility:vis enum $name:ident { $($bug:ident $(in $place:literal)?: $text:literal,)+ }) => {
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bug_that_is_not_found_fails_the_search_and_does_not_end_it() {
+    fn a_bug_that_is_not_found_fails_the_search_without_ending_it() {
         let mut searched = Vec::new();
         let verdict = find_each(Bug::ALL.iter().copied(), |bug| {
             searched.push((bug.place(), bug.to_string()));

@@ -1,4 +1,4 @@
-//! Standard output, the exit code, and where the files of the workspace are.
+//! Standard output, the exit code, and the path of the workspace.
 
 use std::{path::Path, process::ExitCode};
 
@@ -13,7 +13,8 @@ pub fn say(line: &str) {
     println!("{line}");
 }
 
-/// The exit code of a program: success if the verdict is `true`. An error is written to standard error.
+/// Returns the exit code of a program: success if the verdict is `true`. An error is written to standard
+/// error.
 pub fn exit(verdict: Result<bool>) -> ExitCode {
     match verdict {
         Ok(true) => ExitCode::SUCCESS,
@@ -25,7 +26,7 @@ pub fn exit(verdict: Result<bool>) -> ExitCode {
     }
 }
 
-/// The root folder of the workspace.
+/// Returns the root folder of the workspace.
 ///
 /// # Panics
 /// Never: this crate is in `verify/harness`.

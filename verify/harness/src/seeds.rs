@@ -1,4 +1,4 @@
-//! Seeds: a range on the command line, the fixed set of a file, or fresh ones derived from a text.
+//! Selects seeds: a range on the command line, the fixed set of a file, or fresh ones derived from a text.
 //!
 //! Guarantees: the seeds of a text never change, because reports and files name seeds.
 
@@ -13,14 +13,14 @@ use serde::{
 
 use crate::report::workspace;
 
-/// Fresh seeds that are derived from one text.
+/// Number of fresh seeds that are derived from one text.
 const FRESH: u64 = 500;
 
 /// The options that select what a program runs. At least one of them is required.
 #[derive(Clone, Debug, Args)]
 #[group(required = true, multiple = true)]
 pub struct Selection {
-    /// The seeds from A to B, without B
+    /// The seeds from A up to and excluding B
     #[arg(long, value_name = "A..B", value_parser = range)]
     pub seeds: Option<Range<u64>>,
     /// The fixed seeds, which the program's seeds.toml lists
@@ -46,10 +46,10 @@ pub enum Origin {
 }
 
 impl Selection {
-    /// The selected sets of seeds: the typed ones, the fixed ones, the fresh ones.
+    /// Returns the selected sets of seeds: the typed ones, the fixed ones, the fresh ones.
     ///
     /// # Errors
-    /// Those of `fixed`, which is called for the fixed set only if that is selected.
+    /// Returns the errors of `fixed`, which is called only if the fixed set is selected.
     pub fn sets(
         &self,
         fixed: impl FnOnce() -> Result<Vec<u64>>,
@@ -80,7 +80,7 @@ impl<J: DeserializeOwned + Default> Fixed<J> {
     /// Reads a file, whose path is relative to the root of the workspace.
     ///
     /// # Errors
-    /// The file can't be read, or has another form.
+    /// Returns an error if the file can't be read or is malformed.
     pub fn read(file: &str) -> Result<Self> {
         let text = std::fs::read_to_string(workspace().join(file));
         let text = text.with_context(|| file.to_owned())?;
@@ -89,7 +89,7 @@ impl<J: DeserializeOwned + Default> Fixed<J> {
 }
 
 impl<J> Fixed<J> {
-    /// The seeds that every run covers, and then these.
+    /// Returns the seeds that every run covers, followed by these.
     pub fn and(&self, joined: &[u64]) -> Vec<u64> {
         self.all.clone().chain(joined.iter().copied()).collect()
     }
@@ -102,7 +102,7 @@ fn deserialize_range<'de, D: Deserializer<'de>>(from: D) -> Result<Range<u64>, D
 /// Parses `A..B`.
 ///
 /// # Errors
-/// The text is not such a range, or the range is empty.
+/// Returns an error if the text is not such a range, or the range is empty.
 pub fn range(text: &str) -> Result<Range<u64>, String> {
     let wanted = || format!("{text:?} is not A..B with A less than B, for example 1..51");
     let (from, to) = text.split_once("..").ok_or_else(wanted)?;
@@ -114,17 +114,17 @@ pub fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(seeds)
 }
 
-/// One seed for a text, such as a commit's id.
+/// Returns one seed for a text, such as a commit's id.
 pub fn hash(text: &str) -> u64 {
-    // FNV-1a, which is short and does not change between versions of a library.
+    // FNV-1a, because the hashes of a library can change between its versions.
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// The fresh seeds of a text: others for each text, and the same each time.
+/// Returns the fresh seeds of a text: always the same for a text, and different ones for other texts.
 pub fn fresh(text: &str) -> Vec<u64> {
-    // Short enough to be typed, and greater than the fixed ones.
+    // The seeds are short enough to type, and greater than all fixed ones.
     let begin = 1_000_000 + hash(text) % 1_000_000_000 * FRESH;
     (begin..begin + FRESH).collect()
 }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn fresh_seeds_differ_between_commits_and_never_are_fixed_ones() {
+    fn fresh_seeds_differ_between_commits_and_from_fixed_ones() {
         assert_eq!(fresh("c1302e3"), fresh("c1302e3"));
         assert_ne!(fresh("c1302e3"), fresh("2de0d49"));
         assert!(fresh("c1302e3").iter().all(|seed| *seed >= 1_000_000));

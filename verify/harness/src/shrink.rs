@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-/// Leaves out runs of elements, from half of them down to single ones, until no run can be left out.
+/// Removes ranges of elements, from half of them down to single ones, until no single element can be removed.
 ///
-/// `without` tries to do without a range of the elements: it returns how many are left if the failure remains, and `None` if it needs the range.
+/// `without` removes a range of the elements. It returns the number of remaining elements if the failure
+/// remains, and `None` if the failure needs the range.
 ///
 /// # Errors
-/// Those of `without`, which end the search.
+/// Returns the first error of `without`, which ends the search.
 pub fn leave_out<E>(
     mut length: usize,
     mut without: impl FnMut(Range<usize>) -> Result<Option<usize>, E>,
@@ -63,8 +64,8 @@ mod tests {
         let mut tries = 0;
         let ended = leave_out(10, |_| {
             tries += 1;
-            Err("the judge has ended")
+            Err("the program has ended")
         });
-        assert_eq!((ended, tries), (Err("the judge has ended"), 1));
+        assert_eq!((ended, tries), (Err("the program has ended"), 1));
     }
 }

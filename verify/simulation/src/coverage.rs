@@ -1,4 +1,4 @@
-//! [`Seen`]: what lives have shown. Lives without events prove nothing.
+//! [`Seen`]: counts what lives have shown, and reports required things that occurred too rarely.
 
 use std::collections::BTreeSet;
 
@@ -82,22 +82,22 @@ impl Seen {
         self.count("checked", what);
     }
 
-    /// One line per thing that was seen.
+    /// Returns one line per thing that was seen.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         let counts = self.0.iter();
         counts.map(|(what, times)| format!("{times:>9} × {what}"))
     }
 
-    /// Number of required things, and the one seen least often.
+    /// Returns the number of required things, and the one seen least often.
     pub(crate) fn summary(&self) -> String {
         let required = required();
         let times = required.iter().map(|what| (self.0.of(what), what));
         let (least, what) = times.min().expect("something is required");
         let count = required.len();
-        format!("{count} things that must be seen; the least often: {what}, {least} times")
+        format!("{count} things are required; the rarest is {what}, seen {least} times")
     }
 
-    /// The required things that were seen too rarely in this number of lives.
+    /// Returns the required things that were seen too rarely in this number of lives.
     pub(crate) fn missing(&self, lives: usize) -> Vec<String> {
         self.0.rare(&required(), coverage::required(lives))
     }
@@ -107,7 +107,7 @@ fn what(table: &str, name: &str) -> String {
     format!("{table}: {name}")
 }
 
-/// Everything that a run must see.
+/// Returns everything that a run must see.
 fn required() -> BTreeSet<String> {
     let names: [(&str, &[&str]); 11] = [
         ("store", &["typed", "dynamic", "metadata"]),
@@ -129,8 +129,8 @@ fn required() -> BTreeSet<String> {
                 "leave",
                 "add index",
                 "remove index",
-                "stop and begin",
-                "drop and begin",
+                "stop and restart",
+                "drop and restart",
                 "write and read",
                 "delete and read",
             ],
@@ -139,10 +139,10 @@ fn required() -> BTreeSet<String> {
             "checked",
             &[
                 "cache compared at its revision",
-                "everything right in the end",
+                "final state",
                 "old object sent again",
-                "own write read",
-                "resync heard",
+                "read of an own write",
+                "resync received",
             ],
         ),
     ];
@@ -204,7 +204,7 @@ const HITS: [&str; 28] = [
     "swap event",
 ];
 
-/// The name of an activity, without its numbers.
+/// Returns the name of an activity, without its numbers.
 pub(crate) fn edge(activity: Activity) -> &'static str {
     match activity {
         Activity::Idle => "idle",
@@ -281,8 +281,8 @@ fn name_of_act(act: &Act) -> &'static str {
         Act::Leave(_) => "leave",
         Act::AddIndex => "add index",
         Act::RemoveIndex => "remove index",
-        Act::Restart { kill: false } => "stop and begin",
-        Act::Restart { kill: true } => "drop and begin",
+        Act::Restart { kill: false } => "stop and restart",
+        Act::Restart { kill: true } => "drop and restart",
         Act::WriteAndRead(_) => "write and read",
         Act::DeleteAndRead(_) => "delete and read",
     }

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Draws the life of a seed; always the same one.
+/// Draws the life of a seed, which is always the same.
 pub(crate) fn draw(seed: u64) -> Life {
     let mut drawing = Drawing {
         rng: Rng::with_seed(seed),
@@ -30,7 +30,7 @@ pub(crate) fn draw(seed: u64) -> Life {
             thaw_at.get_or_insert(steps.len() + drawing.rng.usize(2..20));
         }
         steps.push(step);
-        // A life that stays frozen shows little else.
+        // A watch that stays frozen hides the effects of all other steps.
         if thaw_at.is_some_and(|at| steps.len() > at) {
             steps.push(Step::Fault(Fault::named(THAWED)));
             thaw_at = None;
@@ -76,7 +76,7 @@ impl Drawing {
                 Queue::InOrder(rng.usize(1..20))
             },
             capacity: if rng.bool() { rng.usize(1..10) } else { 2000 },
-            // A streaming list has the most ways to end.
+            // A streaming list is drawn more often, because it can end in the most ways.
             initial_list: match rng.u8(..6) {
                 0 => InitialList::List,
                 1 => InitialList::Pages,
@@ -135,7 +135,7 @@ impl Drawing {
         }
     }
 
-    /// Draws a handler; one that receives everything gives each life at least one full history.
+    /// Draws a handler. With `everything` it has no filter, so that each life has a complete history.
     fn handler(&mut self, everything: bool) -> Handler {
         let rng = &mut self.rng;
         let resyncs = rng.bool();

@@ -71,7 +71,7 @@ impl Fault {
         }
     }
 
-    /// The fault of a kind without numbers.
+    /// Returns the fault of a kind without numbers.
     pub(crate) fn named(name: &str) -> Self {
         let kind = KINDS.iter().position(|kind| kind.name == name);
         let kind = kind.expect("a kind of that name");
@@ -91,7 +91,7 @@ impl Fault {
         self.kind().harm
     }
 
-    /// The last number of the plan; 0 without one.
+    /// Returns the last number of the plan; 0 without one.
     pub(crate) fn figure(&self) -> u64 {
         let mut words = self.plan.split_whitespace().rev();
         words.find_map(|word| word.parse().ok()).unwrap_or_default()
@@ -174,7 +174,9 @@ pub(crate) const KINDS: [Kind; 36] = [
     kind("history expired", ONE_PAUSE, |_| {
         "expire history".to_owned()
     }),
-    kind("history expired while away", ONE_PAUSE, |_| LIST.to_owned()),
+    kind("history expired and watch cut", ONE_PAUSE, |_| {
+        LIST.to_owned()
+    }),
     kind("continue token expired", ONE_PAUSE, |_| {
         format!("list pods: 410 skip=1 x1; {LIST}")
     }),
@@ -189,7 +191,7 @@ pub(crate) const KINDS: [Kind; 36] = [
         format!("* pods: 500 x{}; {LIST}", rng.u32(1..5))
     }),
     // Failures after which a watch keeps its revision.
-    kind("refused for now", ONE_PAUSE, |rng| {
+    kind("temporarily rejected", ONE_PAUSE, |rng| {
         let code = [401, 502, 503, 504][rng.usize(..4)];
         format!("* pods: {code} x{}; cut watch pods", rng.u32(1..5))
     }),
@@ -225,7 +227,7 @@ pub(crate) const KINDS: [Kind; 36] = [
     ),
     harmful(
         Harm::Lies,
-        kind("event told twice", ONE_PAUSE, |rng| {
+        kind("event sent twice", ONE_PAUSE, |rng| {
             format!(
                 "watch pods: duplicate event {} x1; cut watch pods",
                 rng.u32(1..4)
@@ -263,7 +265,7 @@ pub(crate) const KINDS: [Kind; 36] = [
     // A pending watch ends one pause later, and a server is probed at most once a minute.
     harmful(
         Harm::PutsBack,
-        kind("server put back", TWO_PAUSES, |rng| {
+        kind("server restored to an older state", TWO_PAUSES, |rng| {
             format!("restart back {}", rng.u32(1..12))
         }),
     ),

@@ -69,12 +69,12 @@ impl History {
         }
     }
 
-    /// The last delivered state of every object.
+    /// Returns the last delivered state of every object.
     pub(crate) fn state(&self) -> States {
         self.0.lock().state.clone()
     }
 
-    /// The delivered states at the marker; `None` before it.
+    /// Returns the delivered states at the marker; `None` before it.
     pub(crate) fn at_sync(&self) -> Option<States> {
         self.0.lock().at_sync.clone()
     }
@@ -83,17 +83,17 @@ impl History {
         self.0.lock().at_sync.is_some()
     }
 
-    /// Whether a callback is running.
+    /// Returns whether a callback is running.
     pub(crate) fn is_being_told(&self) -> bool {
         self.0.lock().telling
     }
 
-    /// Number of received events.
+    /// Returns the number of received events.
     pub(crate) fn events(&self) -> u32 {
         self.0.lock().events
     }
 
-    /// Number of resync events per object.
+    /// Returns the number of resync events per object.
     pub(crate) fn resynced(&self) -> BTreeMap<ObjectName, u32> {
         self.0.lock().resynced.clone()
     }
@@ -159,7 +159,7 @@ impl Drop for Telling<'_> {
 }
 
 impl Heard {
-    /// Number of events that this call counts for.
+    /// Returns the number of events that this call counts for.
     fn hear<K: Resource>(&mut self, event: &Event<K>) -> u32 {
         self.events += 1;
         let line = show(event);
@@ -170,8 +170,10 @@ impl Heard {
         self.events
     }
 
-    /// Per object: added, any number of updates, deleted; `old` is always the last delivered state;
-    /// initial objects are flagged as such, before the marker and only then.
+    /// Checks that the events of each object are an addition, updates and a deletion.
+    ///
+    /// `old` must be the last delivered state. Objects must be flagged as initial before the marker, except
+    /// where objects can be added early, and must not be flagged after it.
     fn follow<K: Resource>(&mut self, event: &Event<K>) -> Result<(), &'static str> {
         match event {
             Event::Synced if self.at_sync.is_some() => return Err("synced twice"),
@@ -181,7 +183,7 @@ impl Heard {
                 in_initial_list,
             } => {
                 if *in_initial_list && self.at_sync.is_some() {
-                    return Err("flagged as initial behind the marker");
+                    return Err("flagged as initial after the marker");
                 }
                 if !*in_initial_list && self.at_sync.is_none() && !self.begins_early {
                     return Err("not flagged as initial before the marker");
@@ -195,15 +197,15 @@ impl Heard {
                 let name = new.object_name().clone();
                 let told = self.state.insert(name, State::of(new));
                 if told.as_ref() != Some(&State::of(old)) {
-                    return Err("old is not what was told last");
+                    return Err("old is not the last delivered state");
                 }
                 let same = told == Some(State::of(new));
                 let may_hear_again = !self.every.is_zero() && *cause != Cause::Watch;
                 if same && !may_hear_again && !self.lied {
-                    return Err("told of an unchanged object without having asked");
+                    return Err("an unchanged object was delivered to a handler without resyncs");
                 }
                 if *cause == Cause::Resync && !same {
-                    return Err("a resync that brings a change");
+                    return Err("a resync with a changed object");
                 }
                 if *cause == Cause::Resync {
                     return self.hear_again(new.object_name());
@@ -227,7 +229,7 @@ impl Heard {
         *times += 1;
         let too_soon = |since: Instant| self.every * *times > since.elapsed();
         if self.since.is_some_and(too_soon) {
-            return Err("a resync sooner than it asked for");
+            return Err("a resync earlier than requested");
         }
         Ok(())
     }

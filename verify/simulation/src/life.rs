@@ -184,7 +184,7 @@ pub(crate) struct Handler {
 }
 
 impl Setting {
-    /// Whether the informer observes an object.
+    /// Returns whether the informer observes an object.
     pub(crate) fn wants(&self, namespace: &str, web: bool) -> bool {
         match self.scope {
             Scope::Everywhere => true,
@@ -193,12 +193,12 @@ impl Setting {
         }
     }
 
-    /// Whether an index function reads each state on arrival, so that no object stays unread.
+    /// Returns whether an index function reads each state on arrival, so that no object stays unread.
     pub(crate) fn reads_each_state(&self) -> bool {
         self.rng.is_multiple_of(2)
     }
 
-    /// Number of sources, each with its own list and watch.
+    /// Returns the number of sources, each with its own list and watch.
     pub(crate) fn sources(&self) -> usize {
         if self.scope == Scope::TwoNamespaces {
             2
@@ -219,7 +219,7 @@ impl Key {
         NAMESPACES[self.namespace]
     }
 
-    /// The name in paths and caches.
+    /// Returns the name in paths and caches.
     pub(crate) fn object_name(self) -> ObjectName {
         ObjectName::new(Some(self.namespace()), &format!("p{}", self.name))
     }
@@ -235,7 +235,7 @@ impl Handler {
         }
     }
 
-    /// The capacity of a bounded buffer, which may block the informer.
+    /// Returns the capacity of a bounded buffer, which may block the informer.
     pub(crate) fn bound(&self) -> Option<NonZeroUsize> {
         match self.buffer {
             ListenerBuffer::Block(most) => Some(most),
@@ -253,7 +253,7 @@ impl fmt::Display for Life {
             writeln!(f, "  {at:>4}  {step}")?;
         }
         match self.setting.end {
-            End::Heal => writeln!(f, "   end  the faults end"),
+            End::Heal => writeln!(f, "   end  the faults end, the informer recovers"),
             End::Stop => writeln!(f, "   end  the informer is stopped"),
             End::Kill => writeln!(f, "   end  the informer is dropped"),
         }
@@ -273,20 +273,20 @@ impl fmt::Display for Setting {
             f.write_str(" read at once")?;
         }
         write!(f, ", {:?}, {:?}", self.scope, self.queue)?;
-        write!(f, " of {} waiting, {:?}", self.capacity, self.initial_list)?;
+        write!(f, " of capacity {}, {:?}", self.capacity, self.initial_list)?;
         if let Some(page) = self.page_size {
             write!(f, " in pages of {page}")?;
         }
         write!(f, ", resync {} s", self.resync)?;
         if self.consistency > 0 {
-            write!(f, ", compared each {} s", self.consistency)?;
+            write!(f, ", compared every {} s", self.consistency)?;
         }
         match self.watch_cache {
             Some(events) => write!(f, "; a watch cache of {events}")?,
             None => write!(f, "; no watch cache")?,
         }
         let objects: Vec<_> = self.objects.iter().map(ToString::to_string).collect();
-        write!(f, "; {} from the beginning", objects.join(" "))
+        write!(f, "; initial objects: {}", objects.join(" "))
     }
 }
 
@@ -334,12 +334,12 @@ impl fmt::Display for Change {
 impl fmt::Display for Act {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Join(handler) => write!(f, "a handler joins: {handler}"),
-            Self::Leave(number) => write!(f, "handler {number} leaves"),
+            Self::Join(handler) => write!(f, "add a handler: {handler}"),
+            Self::Leave(number) => write!(f, "remove handler {number}"),
             Self::AddIndex => f.write_str("add an index"),
             Self::RemoveIndex => f.write_str("remove the index"),
-            Self::Restart { kill: true } => f.write_str("drop the informer, begin anew"),
-            Self::Restart { kill: false } => f.write_str("stop the informer, begin anew"),
+            Self::Restart { kill: true } => f.write_str("drop the informer, start a new one"),
+            Self::Restart { kill: false } => f.write_str("stop the informer, start a new one"),
             Self::WriteAndRead(written) => write!(f, "write and read {written}"),
             Self::DeleteAndRead(key) => write!(f, "delete and read {key}"),
         }
@@ -348,12 +348,12 @@ impl fmt::Display for Act {
 
 impl fmt::Display for Handler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, {} ms for an event", self.buffer, self.slow)?;
+        write!(f, "{:?}, {} ms per event", self.buffer, self.slow)?;
         if self.resync > 0 {
             write!(f, ", resync {} s", self.resync)?;
         }
         if self.panics > 0 {
-            write!(f, ", panics with each {}.", self.panics)?;
+            write!(f, ", panics every {} events", self.panics)?;
         }
         if self.filtered {
             f.write_str(", web only")?;

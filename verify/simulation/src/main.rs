@@ -1,4 +1,4 @@
-//! Runs informers through drawn changes and faults, and checks that they recover.
+//! Runs informers through random changes and faults, and checks that they recover.
 //!
 //! `cargo xtask simulate` starts it.
 

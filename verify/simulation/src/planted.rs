@@ -1,6 +1,7 @@
 //! Planted bugs, which the simulation must find.
 //!
-//! Each is a faulty implementation of one of the library's interfaces, or the effect that a user would observe.
+//! Each is a faulty implementation of one of the library's interfaces, or the effect that a user would
+//! observe.
 
 mod source;
 mod waiting;
@@ -16,27 +17,27 @@ use parking_lot::Mutex;
 bugs! {
     pub(crate) enum Bug {
         EventLost: "a watch event that does not arrive",
-        WatchFromNow: "a watch that begins at the present",
-        GoneIgnored: "a 410 taken for the end of a watch",
-        RetriedAtOnce: "a refusal that is not backed off from",
-        FirstPageOnly: "a first page that passes for the list",
+        WatchFromNow: "a watch that starts at the current revision",
+        GoneIgnored: "a 410 that is handled like the end of a watch",
+        RetriedAtOnce: "a rejected request that is retried without backoff",
+        FirstPageOnly: "a first page that is used as the whole list",
         BookmarkTooEarly: "a streaming list that ends before its objects",
-        BodyLeaked: "a body that nobody lets go of",
+        BodyLeaked: "a body that is never dropped",
         TaskLeaked: "a task that outlives its watch",
         DeletionIgnored: "a deletion that is not queued",
-        UnchangedToldToAll: "an unchanged list told to everyone",
+        UnchangedToldToAll: "an unchanged list delivered to every handler",
         ResyncOvertakes: "a resync that overtakes a change",
-        SyncedTooEarly: "has-synced with the first batch",
+        SyncedTooEarly: "has-synced after the first batch",
         NeverSynced: "a list that is never complete",
         RevisionTooEarly: "a revision that the store has not reached",
-        LateWithoutBarrier: "a late handler without the barrier",
+        LateWithoutBarrier: "a late handler that misses changes during its registration",
         BoundIgnored: "a bounded buffer that grows",
         StaleIndexValue: "a stale index value",
-        RetryAfterIgnored: "a pause that was asked for and is not made",
-        OldEventListed: "a list because of an event of an old object",
-        ListedAfterOutage: "a list after a watch that was refused for now",
-        ResyncForgotten: "a resync that nobody hears",
-        CapacityIgnored: "a queue without a bound",
+        RetryAfterIgnored: "a Retry-After that is ignored",
+        OldEventListed: "a list in response to an event of an old object",
+        ListedAfterOutage: "a list after a temporarily rejected watch",
+        ResyncForgotten: "a resync that is not delivered",
+        CapacityIgnored: "a queue without a limit",
         Panics: "a reflector that panics",
         LapseUnreported: "a lapse that is not reported",
         BrokenUncounted: "a broken object that stays listed",
@@ -71,7 +72,7 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
     }
 }
 
-/// Whether a cache contains an object in exactly this state.
+/// Returns whether a cache contains an object in exactly this state.
 pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
     let kept = snapshot.get(object.object_name());
     let is_kept = kept.is_some_and(|kept| kept.is_same(object));
@@ -81,12 +82,12 @@ pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object
             && kept.is_some_and(|kept| kept.revision() == object.revision())
 }
 
-/// The value's key in the index of thirds.
+/// Returns the value's key in the index of thirds.
 pub(crate) fn third(value: u32) -> String {
     (value % 3).to_string()
 }
 
-/// The function of the index of thirds, from an object's name and value.
+/// Returns the function of the index of thirds, from an object's name and value.
 pub(crate) fn index_function(bug: Option<Bug>) -> impl Fn(&str, u32) -> String + Send + Sync {
     let first = Mutex::new(BTreeMap::new());
     move |name, value| {

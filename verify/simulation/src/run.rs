@@ -38,15 +38,15 @@ const BUG_SEEDS: u64 = 1000;
 #[command(
     name = "cargo xtask simulate",
     bin_name = "cargo xtask simulate",
-    about = "Let informers live through drawn changes and faults, and check that all comes right"
+    about = "Run informers through random changes and faults, and check that they recover"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: Selection,
-    /// Of each life only these steps, as a shortened schedule names them: 3,7,12
+    /// Run only these steps of each life, by the numbers in a schedule: 3,7,12
     #[arg(long, value_name = "PLACES", value_delimiter = ',', requires = "seeds")]
     steps: Option<Vec<usize>>,
-    /// Print how often everything was seen
+    /// Print how often each required thing occurred
     #[arg(long)]
     counts: bool,
     /// Print the requests and the received events
@@ -139,7 +139,7 @@ fn judge(seeds: &[u64], arguments: &Arguments) -> bool {
     }
     for (seed, wrong) in tally.failed.iter().skip(SHOWN) {
         let wrong = wrong.lines().next().unwrap_or_default();
-        say(&format!("seed {seed} failed too: {wrong}"));
+        say(&format!("seed {seed} also failed: {wrong}"));
     }
     let is_whole = arguments.steps.is_none() && seeds.len() >= FULL_RUN && failed == 0;
     let missing = if is_whole {
@@ -205,7 +205,7 @@ mod tests {
         for seed in [3, 7, 12] {
             let life = draw(seed);
             let (first, second) = (live(&life, None).trace, live(&life, None).trace);
-            assert!(first.len() > 20, "seed {seed} shows something");
+            assert!(first.len() > 20, "seed {seed} has a trace");
             for (line, (a, b)) in first.iter().zip(&second).enumerate() {
                 assert_eq!(a, b, "seed {seed}, line {line}");
             }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_bug_is_found_and_its_shortened_schedule_fails_alike() {
+    fn a_planted_bug_is_found_and_its_shortened_schedule_has_the_same_failure() {
         let mut life = draw(1);
         let bug = Some(Bug::TaskLeaked);
         let wrong = live(&life, bug).wrong.expect("a task is left");

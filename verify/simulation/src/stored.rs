@@ -15,7 +15,7 @@ pub(crate) trait Stored:
     + Sync
     + 'static
 {
-    /// The dynamic type of pods.
+    /// Returns the dynamic type of pods.
     fn dyntype() -> Self::DynamicType;
 }
 

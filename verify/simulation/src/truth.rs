@@ -30,7 +30,7 @@ pub(crate) struct Truth {
 }
 
 impl State {
-    /// The compared parts of a cached object.
+    /// Returns the compared parts of a cached object.
     pub(crate) fn of<K: Resource>(object: &Object<K>) -> Self {
         let labels = object.labels();
         Self {
@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-/// The states in a cache.
+/// Returns the states in a cache.
 pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
     let states = snapshot
         .iter()
@@ -64,7 +64,7 @@ pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
     states.collect()
 }
 
-/// The objects that fail to decode; for packed and lazy objects this is known only after a read.
+/// Returns the objects that fail to decode; for packed and lazy objects this is known only after a read.
 pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
     let known = snapshot.broken().map(|(name, _)| name.clone());
     let kept = snapshot.iter().filter(|object| object.get().is_err());
@@ -73,7 +73,7 @@ pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
         .collect()
 }
 
-/// The states without these names.
+/// Returns the states without these names.
 pub(crate) fn without(mut states: States, names: &BTreeSet<ObjectName>) -> States {
     states.retain(|name, _| !names.contains(name));
     states
@@ -100,7 +100,7 @@ pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), St
     Ok(())
 }
 
-/// The states of the observed objects on the server.
+/// Returns the states of the observed objects on the server.
 pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
     let objects = server.list("v1", "pods");
     let states = objects.iter().map(State::of_server);
@@ -109,7 +109,7 @@ pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
         .collect()
 }
 
-/// The states in one namespace, or all.
+/// Returns the states in one namespace, or all.
 pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
     let wanted = |name: &ObjectName| namespace.is_none() || name.namespace() == namespace;
     let states = states.iter().filter(|(name, _)| wanted(name));
@@ -118,7 +118,7 @@ pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
         .collect()
 }
 
-/// The differences, one line each.
+/// Returns the differences, one line each.
 pub(crate) fn difference(have: &States, want: &States) -> String {
     let names: BTreeSet<_> = have.keys().chain(want.keys()).collect();
     let lines = names.into_iter().filter_map(|name| {
@@ -142,7 +142,7 @@ impl Truth {
         self.lasting = on_server(server, setting);
     }
 
-    /// The objects that existed when the informer started and have not changed.
+    /// Returns the objects that existed when the informer started and have not changed.
     pub(crate) fn lasting(&self) -> &States {
         &self.lasting
     }
@@ -158,7 +158,7 @@ impl Truth {
         }
     }
 
-    /// Whether a namespace, or everything, had this state at a revision; `None` if none was recorded.
+    /// Returns whether a namespace, or everything, had this state at a revision; `None` if none was recorded.
     pub(crate) fn was(
         &self,
         revision: u64,
@@ -169,12 +169,12 @@ impl Truth {
         Some(seen.iter().any(|states| part(states, namespace) == *have))
     }
 
-    /// The recorded state at a revision.
+    /// Returns the recorded state at a revision.
     pub(crate) fn at(&self, revision: u64) -> Option<&States> {
         self.seen.get(&revision)?.last()
     }
 
-    /// Whether a namespace, or everything, had this state at any revision.
+    /// Returns whether a namespace, or everything, had this state at any revision.
     pub(crate) fn was_ever(&self, namespace: Option<&str>, have: &States) -> bool {
         let mut seen = self.seen.values().flatten();
         seen.any(|states| part(states, namespace) == *have)

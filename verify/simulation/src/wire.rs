@@ -20,7 +20,7 @@ use self::pace::{Asked, Pace};
 /// Marks an old object that the server sends again; clients ignore the member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
-/// Whether a line is the event of such an object.
+/// Returns whether a line is the event of such an object.
 pub(crate) fn is_old_object(line: &[u8]) -> bool {
     let is = |part: &str| memmem::find(line, part.as_bytes()).is_some();
     is(OLD_OBJECT) && is("\"type\":\"MODIFIED\"")
@@ -45,17 +45,17 @@ struct Seen {
 }
 
 impl Wire {
-    /// Number of lists and watches so far, without further pages of a list.
+    /// Returns the number of lists and watches so far, without further pages of a list.
     pub(crate) fn requests(&self) -> usize {
         self.0.lock().requests
     }
 
-    /// Number of bodies that have not been dropped.
+    /// Returns the number of bodies that have not been dropped.
     pub(crate) fn open(&self) -> usize {
         self.0.lock().open
     }
 
-    /// The first invalid request.
+    /// Returns the first invalid request.
     pub(crate) fn wrong(&self) -> Option<String> {
         self.0.lock().wrong.clone()
     }
@@ -66,7 +66,8 @@ impl Wire {
         let revision = options.resource_version.to_string();
         let streams = options.send_initial_events.is_some();
         if watch && !streams && !seen.revisions.contains(&revision) {
-            let wrong = format!("a watch from revision {revision:?}, which no answer has named");
+            let wrong =
+                format!("a watch from revision {revision:?}, which no response has contained");
             seen.wrong.get_or_insert(wrong);
         }
     }

@@ -44,8 +44,8 @@ const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
 /// Recovery time for a list in pages at a revision, which has exactly that state.
 ///
-/// If backoff delays it and the server restarts meanwhile, the watch from that revision expires, and the current state
-/// is listed after another pause. Each pause lasts at most twice the cap of 30 s.
+/// If backoff delays it and the server restarts meanwhile, the watch from that revision expires, and the
+/// current state is listed after another pause. Each pause lasts at most twice the cap of 30 s.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// A violated property.
@@ -69,7 +69,7 @@ pub(crate) fn live(life: &Life, bug: Option<Bug>) -> Outcome {
             .enable_time()
             .start_paused(true)
             .build()
-            .expect("a runtime without a driver for I/O asks nothing of the system");
+            .expect("a runtime without an I/O driver can be built");
         runtime.block_on(async {
             match life.setting.store {
                 Store::Typed => World::<Pod>::new(life, bug).live().await,
@@ -231,7 +231,9 @@ impl<'a, K: Stored> World<'a, K> {
                         "kind": "Namespace",
                         "metadata": {"name": name},
                     });
-                    self.server.create(namespace).expect("a namespace is made");
+                    self.server
+                        .create(namespace)
+                        .expect("a namespace can be created");
                 }
                 let before = truth::on_server(&self.server, &self.life.setting).len();
                 // A namespace that is already being deleted stays unchanged.
@@ -329,7 +331,8 @@ impl<'a, K: Stored> World<'a, K> {
 
     /// Restores the server, and waits until the informer has detected it.
     ///
-    /// An informer that sends its next request only after the server has passed its last revision can't detect it.
+    /// An informer that sends its next request only after the server has passed its last revision can't
+    /// detect it.
     async fn put_back(&mut self, fault: &Fault) -> Result<(), Wrong> {
         let faults = self.server.faults();
         faults.clear();
@@ -397,7 +400,9 @@ impl<'a, K: Stored> World<'a, K> {
         }
         let ended = timeout(STOPS_WITHIN, informer.tasks.join_next()).await;
         let Ok(ended) = ended else {
-            return Err(format!("the informer has not stopped in {STOPS_WITHIN:?}"));
+            return Err(format!(
+                "the informer has not stopped within {STOPS_WITHIN:?}"
+            ));
         };
         if let Some(Err(error)) = ended
             && error.is_panic()
@@ -405,7 +410,7 @@ impl<'a, K: Stored> World<'a, K> {
             return Err("the informer panicked".to_owned());
         }
         if !kill && self.users.iter().any(|user| user.history.is_being_told()) {
-            return Err("the informer has stopped, and a handler is called".to_owned());
+            return Err("a callback is running after the informer has stopped".to_owned());
         }
         while let Some(edges) = informer.edges.join_next().await {
             self.outcome
@@ -431,7 +436,7 @@ impl<'a, K: Stored> World<'a, K> {
         match (tasks, wire.open()) {
             (0, 0) => Ok(()),
             (tasks, bodies) => Err(format!(
-                "after the end there are {tasks} tasks and {bodies} open answers"
+                "{tasks} tasks and {bodies} response bodies are left after the end"
             )),
         }
     }
@@ -463,7 +468,7 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// The object to send, without a revision, so that the write is unconditional.
+/// Returns the object to send, without a revision, so that the write is unconditional.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {

@@ -97,14 +97,14 @@ impl Controller {
 
     async fn sync(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(app) = self.apps.lister().find(name) else {
-            return Ok(()); // it is gone, and the garbage collector deletes what it owns
+            return Ok(()); // it was deleted, and the garbage collector deletes its deployment
         };
         let app = app.get()?;
         let wanted = match new_deployment(&app) {
             Ok(wanted) => wanted,
             Err(error) => {
                 tracing::error!(app = %name, ?error, "not an app");
-                return Ok(()); // trying again makes it no better
+                return Ok(()); // a retry would fail too
             }
         };
         let namespace = name.namespace().unwrap_or_default();

@@ -1,6 +1,6 @@
-// Package sample is Kubernetes' sample-controller, with a config map in the place of its custom resource.
+// Package sample is Kubernetes' sample-controller, with a config map instead of its custom resource.
 //
-// A config map with the label App names a deployment and says how many replicas it shall have.
+// A config map with the label App contains the name of a deployment and its number of replicas.
 package sample
 
 import (
@@ -26,10 +26,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// App is the label of the config maps that are reconciled.
+// App is the label of the reconciled config maps.
 const App = "kube-informer.example.com/app"
 
-// Controller sees to it that each app has its deployment.
+// Controller creates and updates the deployment of each app.
 type Controller struct {
 	client            kubernetes.Interface
 	appsLister        corelisters.ConfigMapLister
@@ -39,7 +39,7 @@ type Controller struct {
 	workqueue         workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
-// NewController registers the handlers; the informers are started by whoever made them.
+// NewController registers the handlers. It does not start the informers.
 func NewController(client kubernetes.Interface, apps coreinformers.ConfigMapInformer, deployments appsinformers.DeploymentInformer) (*Controller, error) {
 	limiter := workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()
 	c := &Controller{
@@ -70,7 +70,7 @@ func NewController(client kubernetes.Interface, apps coreinformers.ConfigMapInfo
 	return c, err
 }
 
-// Run works until the context is done, and then finishes what it has begun.
+// Run reconciles until the context is done, and then waits for running reconciliations.
 func (c *Controller) Run(ctx context.Context, workers int) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.appsSynced, c.deploymentsSynced) {
 		return errors.New("failed to wait for caches to sync")
@@ -108,7 +108,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) error {
 	app, err := c.appsLister.ConfigMaps(name.Namespace).Get(name.Name)
 	if apierrors.IsNotFound(err) {
-		return nil // it is gone, and the garbage collector deletes what it owns
+		return nil // it was deleted, and the garbage collector deletes its deployment
 	}
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) err
 	wanted, err := newDeployment(app)
 	if err != nil {
 		runtime.HandleErrorWithContext(ctx, err, "Not an app", "app", name)
-		return nil // trying again makes it no better
+		return nil // a retry would fail too
 	}
 	deployments := c.client.AppsV1().Deployments(name.Namespace)
 	deployment, err := c.deploymentsLister.Deployments(name.Namespace).Get(wanted.Name)
@@ -131,7 +131,7 @@ func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) err
 		return fmt.Errorf("deployment %s is not managed by app %s", wanted.Name, name)
 	}
 	if *deployment.Spec.Replicas != *wanted.Spec.Replicas {
-		deployment = deployment.DeepCopy() // the cache's own object must not be changed
+		deployment = deployment.DeepCopy() // the object in the cache must not be changed
 		deployment.Spec.Replicas = wanted.Spec.Replicas
 		_, err = deployments.Update(ctx, deployment, metav1.UpdateOptions{})
 	}
@@ -168,7 +168,7 @@ func (c *Controller) handleObject(obj any) {
 	}
 	app, err := c.appsLister.ConfigMaps(object.GetNamespace()).Get(owner.Name)
 	if err != nil {
-		return // the owner is gone, or is no app
+		return // the owner was deleted, or is not an app
 	}
 	c.enqueueApp(app)
 }

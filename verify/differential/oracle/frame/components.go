@@ -1,6 +1,6 @@
 package frame
 
-// Components are those that every version has.
+// Components returns the components that every version supports.
 func Components() map[string]Component {
 	return map[string]Component{
 		"delta_fifo":   Each(DeltaFIFO),

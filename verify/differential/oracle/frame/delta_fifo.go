@@ -7,10 +7,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Requeue makes the error with which a consumer puts a unit back, where a version has one.
+// Requeue returns the error with which a consumer puts a unit back; nil if the version does not support it.
 var Requeue func() error
 
-// reading is what DeltaFIFO had until 0.32.
+// reading is the interface of methods that DeltaFIFO had until 0.32.
 type reading interface {
 	AddIfNotPresent(obj any) error
 	GetByKey(key string) (any, bool, error)
@@ -21,13 +21,13 @@ type reading interface {
 type deltaFIFO struct {
 	queue *cache.DeltaFIFO
 	known Known
-	// Whether what is popped goes into known, as an informer does it.
+	// Whether popped changes are applied to known, as in an informer.
 	keeps bool
 	// The unit that was popped last.
 	last cache.Deltas
 }
 
-// DeltaFIFO is cache.DeltaFIFO with its consumer's store.
+// DeltaFIFO runs operations on cache.DeltaFIFO and the store of its consumer.
 func DeltaFIFO(sequence *Sequence) func(*Operation) Answer {
 	fifo := &deltaFIFO{known: Known{}, keeps: sequence.Has("known")}
 	options := cache.DeltaFIFOOptions{EmitDeltaTypeReplaced: sequence.Has("emit_replaced")}
@@ -104,9 +104,9 @@ func (fifo *deltaFIFO) read(operation *Operation) Answer {
 	}
 }
 
-// pop hands over the next unit; with an error of the consumer, who then has not taken it.
+// pop returns the next unit. With a refusal, the consumer returns that error instead of applying the unit.
 func (fifo *deltaFIFO) pop(refusal error) Answer {
-	// An empty queue would let us wait. It does not tell how long it is.
+	// Pop would block on an empty queue, and the queue does not export its length.
 	if reflect.ValueOf(fifo.queue).Elem().FieldByName("queue").Len() == 0 && !fifo.queue.IsClosed() {
 		return "nothing"
 	}

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// What goes over to the other process, one JSON text a line. It answers all but leaves.
+// Messages to the Rust process, one JSON value per line. It responds to all of them except leaves.
 type (
-	// operates asks it to carry an operation out, in as many turns as it wants.
+	// operates requests a turn of an operation.
 	operates struct {
 		At        time.Duration `json:"at"`
 		Operation int           `json:"operation"`
@@ -27,44 +27,44 @@ type (
 		Query string        `json:"query"`
 	}
 
-	// leaves says that nobody reads a stream any more.
+	// leaves reports that the reader of a stream has closed it.
 	leaves struct {
 		Leaves uint64 `json:"leaves"`
 	}
 )
 
-// What comes back.
+// Responses of the Rust process.
 type (
-	// happened is what a turn of an operation did.
+	// happened is the effect of a turn of an operation.
 	happened struct {
 		Delivers []delivery `json:"delivers"`
-		// Pass is so many milliseconds, in which everyone goes on.
+		// Pass is the time for all goroutines to continue, in milliseconds.
 		Pass int64 `json:"pass"`
-		// More tells that there is another turn.
+		// More is whether another turn follows.
 		More bool `json:"more"`
 	}
 
-	// answered is an answer, or what became of the connection.
+	// answered is a response, or the failure of the connection.
 	answered struct {
-		// Failure is refused, reset or nothing.
+		// Failure is refused, reset or empty.
 		Failure string            `json:"failure"`
 		Status  int               `json:"status"`
 		Headers map[string]string `json:"headers"`
 		delivery
 	}
 
-	// delivery is what comes of a body.
+	// delivery is data of a body.
 	delivery struct {
-		// Stream is its number.
+		// Stream is the number of the body's stream.
 		Stream uint64 `json:"stream"`
 		Bytes  string `json:"bytes"`
-		// End is closed, broken or nothing.
+		// End is closed, broken or empty.
 		End string `json:"end"`
 	}
 )
 
-// far is the server in the other process, as an http.RoundTripper. While that answers, virtual time
-// stands still: reading from it does not count as rest.
+// far is the server in the Rust process, as an http.RoundTripper. Virtual time does not advance during a call
+// to the process, because a goroutine that reads from a pipe is not durably blocked.
 type far struct {
 	begin time.Time
 
@@ -72,14 +72,15 @@ type far struct {
 	streams map[uint64]*body
 }
 
-// body is that of an answer. Its channels are made in the bubble, so whoever reads it is at rest.
+// body is the body of a response. Its channels are created in the bubble, so a goroutine that reads it is
+// durably blocked.
 type body struct {
 	far   *far
 	id    uint64
 	comes chan delivery
 	left  chan struct{}
 	leave sync.Once
-	// What has come and has not been read.
+	// Received and unread data.
 	bytes string
 	end   error
 }

@@ -6,16 +6,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// revisioned is what stores have since 0.36.
+// revisioned is the interface that stores have since 0.36.
 type revisioned interface {
 	Bookmark(revision string)
 	LastStoreSyncResourceVersion() string
 }
 
-// Transact changes many objects at one go, where a version can.
+// Transact applies many changes in one batch; nil if the version does not support it.
 var Transact func(indexer cache.Indexer, operations []Operation) error
 
-// Indexer is the store of informers.
+// Indexer runs operations on the store of informers.
 func Indexer(sequence *Sequence) func(*Operation) Answer {
 	indexer := cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
@@ -24,7 +24,7 @@ func Indexer(sequence *Sequence) func(*Operation) Answer {
 	return func(operation *Operation) Answer { return indexerWrite(indexer, operation) }
 }
 
-// indexFunc finds the values that an object has under the name of the index.
+// indexFunc returns an index function that reads the values of an object for this index.
 func indexFunc(name string) cache.IndexFunc {
 	return func(object any) ([]string, error) {
 		values, found := object.(*Object).Values[name]

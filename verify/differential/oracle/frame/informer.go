@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// An operation takes so long. The informer starts half a second before one of them ends, so that no
-	// operation meets a resync, which comes after whole seconds.
+	// operationTime is the duration of an operation. The informer starts half a second before the end of an
+	// operation, so that no operation coincides with a resync, which occurs at whole seconds.
 	operationTime = 2 * time.Second
 	startTime     = 2500 * time.Millisecond
-	// Within it everyone has recovered from a fault: at most four pauses of a minute.
+	// recoveryTime is enough for both sides to recover from a fault: at most four pauses of a minute.
 	recoveryTime = 300 * time.Second
-	// The default resync period of an informer that has one.
+	// defaultResync is the default resync period of an informer with resyncs.
 	defaultResync = 20 * time.Second
-	// That of all others: never, as far as sequences go. None at all would be a channel that reflectors of
-	// 0.32 share, of another bubble, and then time stands still.
+	// never is the resync period of all other informers: longer than any sequence. A period of zero would use
+	// a channel that the reflectors of 0.32 share across bubbles, which would stop the virtual time.
 	never = 10_000 * time.Hour
 )
 
-// inOrder are the verbs whose events have one order across objects: only the watch tells them.
+// inOrder contains the verbs whose events have a defined order across objects: only the watch delivers them.
 var inOrder = []string{"put", "remove", "recreate", "stray", "burst", "catch_up"}
 
 type informer struct {
@@ -41,7 +41,7 @@ type informer struct {
 	stopped   bool
 	run       sync.WaitGroup
 	listeners []*listener
-	// What was said last of each fact, which is said again only when it changes.
+	// The last reported value of each fact, which is reported again only when it changes.
 	said map[string]string
 }
 
@@ -52,16 +52,16 @@ type listener struct {
 
 	lock   sync.Mutex
 	events []told
-	// While it is there, callbacks wait for its end.
+	// Blocks the callbacks until it is closed, if it is not nil.
 	hold chan struct{}
-	// What it has been told of, by key; for one that joins amid changes, of which the order is not
-	// defined.
+	// The last delivered objects, by key. Set for a listener that is added while changes are delivered,
+	// because the order of its events is undefined.
 	view map[string]string
 }
 
 type told struct{ key, text string }
 
-// gates lets lists be streamed as a sequence wants it.
+// gates enables streaming lists for the sequences that use them.
 type gates struct {
 	features.Gates
 	streams bool
@@ -70,7 +70,7 @@ type gates struct {
 var allowed = &gates{Gates: features.FeatureGates()}
 
 func init() {
-	// Before anyone has asked them, or client-go complains.
+	// Replaced before the first read, because client-go reports an error otherwise.
 	features.ReplaceFeatureGates(allowed)
 }
 
@@ -81,7 +81,7 @@ func (gates *gates) Enabled(feature features.Feature) bool {
 	return gates.Gates.Enabled(feature)
 }
 
-// Informer is cache.SharedIndexInformer over a source that does as it is told.
+// Informer runs a sequence on cache.SharedIndexInformer, with a source that only operations change.
 func Informer(sequence *Sequence) []Answer {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
@@ -92,7 +92,7 @@ func Informer(sequence *Sequence) []Answer {
 		resync = defaultResync
 	}
 	i.informer = cache.NewSharedIndexInformer(i.source, &metav1.PartialObjectMetadata{}, resync, cache.Indexers{})
-	// The default one logs, and waits while it does.
+	// The default handler logs, and blocks while it does.
 	quiet := func(*cache.Reflector, error) {}
 	if err := i.informer.SetWatchErrorHandler(quiet); err != nil {
 		panic(err)
@@ -114,7 +114,8 @@ func Informer(sequence *Sequence) []Answer {
 func (i *informer) duration(operation *Operation) time.Duration {
 	switch {
 	case !i.started && operation.Verb != "pass":
-		// Periods of handlers count from here, or from the start: the same moment.
+		// The periods of handlers count from their registration or from the start, which must be the same
+		// time.
 		return 0
 	case operation.Verb == "expire" || operation.Verb == "close" && operation.Number > 0:
 		return recoveryTime
@@ -228,7 +229,7 @@ func (i *informer) add(operation *Operation) error {
 
 func (i *informer) remove(name string) {
 	if l := i.find(name); l != nil {
-		// It fails for handlers of another informer only.
+		// It fails only for handlers of another informer.
 		_ = i.informer.RemoveEventHandler(l.registration)
 		l.release()
 		i.listeners = slices.DeleteFunc(i.listeners, func(other *listener) bool { return other == l })
@@ -308,8 +309,8 @@ func (l *listener) tell(of any, text string, now string) {
 	l.lock.Lock()
 	hold := l.hold
 	l.lock.Unlock()
-	// Told when the callback ends: with which event a handler is held up depends on what it was told
-	// before that need not have been.
+	// Events are recorded when the callback ends: the event that blocks a handler depends on earlier events
+	// that may be merged.
 	if hold != nil {
 		<-hold
 	}
@@ -343,7 +344,8 @@ func (l *listener) OnDelete(object any) {
 	l.tell(object, "-"+ShowObject(object), "")
 }
 
-// take writes what has been told. Where the order of objects is not defined, that of each is.
+// take formats the events since the last call. If the order across objects is undefined, events are grouped
+// by object.
 func (l *listener) take(ordered bool) string {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -368,7 +370,7 @@ func (l *listener) take(ordered bool) string {
 	return strings.Join(repeats(texts), ", ")
 }
 
-// repeats writes what comes several times in a row once, with how often.
+// repeats replaces consecutive equal texts by one text with their number.
 func repeats(texts []string) []string {
 	var shown []string
 	for begin := 0; begin < len(texts); {

@@ -9,17 +9,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Object is what all components keep: a name, a revision, and what index functions find in it.
+// Object is the object that all components store: a name, a revision and index values.
 type Object struct {
 	metav1.ObjectMeta
-	// Values has, by the name of an index, the values of this object, joined by commas.
-	// An index that is not named has none for it.
+	// Values contains the values of the object in each index, joined by commas.
+	// The object has no value in an index that is missing here.
 	Values map[string]string
 }
 
-// Thing is an object on the wire.
+// Thing is an object in the JSON format of sequences.
 type Thing struct {
-	// Key is namespace/name, or a name alone.
+	// Key is namespace/name, or only a name.
 	Key      string            `json:"key"`
 	Revision string            `json:"revision"`
 	Values   map[string]string `json:"values"`
@@ -36,7 +36,7 @@ func (thing *Thing) object() *Object {
 	}
 }
 
-// Objects makes what a list brings.
+// Objects creates the objects of a list.
 func Objects(things []Thing) []any {
 	objects := make([]any, len(things))
 	for i := range things {
@@ -45,17 +45,17 @@ func Objects(things []Thing) []any {
 	return objects
 }
 
-// Object makes what an operation is about.
+// Object creates the object of an operation.
 func (operation *Operation) Object() *Object {
 	return operation.Thing.object()
 }
 
-// Tombstone makes a deletion that was missed.
+// Tombstone creates the tombstone of the operation's object: a deletion that no watch has delivered.
 func (operation *Operation) Tombstone() cache.DeletedFinalStateUnknown {
 	return cache.DeletedFinalStateUnknown{Key: operation.Thing.Key, Obj: operation.Object()}
 }
 
-// ShowObject writes an object, or a tombstone, as both sides do.
+// ShowObject formats an object or a tombstone. Both sides use the same format.
 func ShowObject(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -69,12 +69,12 @@ func ShowObject(value any) string {
 	}
 }
 
-// ShowDelta writes a delta about one object.
+// ShowDelta formats a delta of one object.
 func ShowDelta(delta cache.Delta) string {
 	return fmt.Sprintf("%s %s", delta.Type, ShowObject(delta.Object))
 }
 
-// ShowUnit writes what one pop hands out.
+// ShowUnit formats the result of one pop.
 func ShowUnit(deltas []string, initial bool) string {
 	unit := "[" + strings.Join(deltas, ", ") + "]"
 	if initial {
@@ -83,8 +83,8 @@ func ShowUnit(deltas []string, initial bool) string {
 	return unit
 }
 
-// Known is what a store has, lent to a queue. It lists keys in order, so that queues are not the ones
-// whose order is Go's order of maps.
+// Known is the store of a queue's consumer. It lists keys in order, so that the order of a queue does not
+// depend on the order of a Go map.
 type Known map[string]any
 
 // ListKeys implements cache.KeyLister.

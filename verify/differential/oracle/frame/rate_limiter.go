@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Limiter describes a rate limiter. Which fields it has depends on its kind.
+// Limiter describes a rate limiter. The kind determines which fields are used.
 type Limiter struct {
 	Kind string `json:"kind"`
-	// Nanoseconds: base and longest delay, fast and slow delay, or the time that a token takes.
+	// In nanoseconds: base and longest delay, fast and slow delay, time per token, or longest wait.
 	First  int64 `json:"first"`
 	Second int64 `json:"second"`
-	// How many fast attempts, or how many tokens.
+	// Number of fast attempts, or of tokens.
 	Count int       `json:"count"`
 	Inner []Limiter `json:"inner"`
 }
@@ -46,7 +46,7 @@ func (limiter *Limiter) build() workqueue.TypedRateLimiter[string] {
 	}
 }
 
-// RateLimiter is any of the rate limiters of client-go's work queues.
+// RateLimiter runs operations on a rate limiter of client-go's work queues.
 func RateLimiter(sequence *Sequence) func(*Operation) Answer {
 	limiter := sequence.Limiter.build()
 	return func(operation *Operation) Answer {

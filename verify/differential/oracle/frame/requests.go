@@ -18,15 +18,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// pageSize is that of sequences that have pages; the other side has the same one.
+// pageSize is the page size of sequences with pages. The Rust side uses the same one.
 const pageSize = 2
 
-// Requests is a reflector of client-go that lists and watches the server in the other process, where its
-// requests are written down.
+// Requests runs a sequence on a reflector of client-go. The reflector lists and watches the server in the
+// Rust process, which records the requests.
 func Requests(sequence *Sequence) []Answer {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	// A reflector of its own can't be given another handler, and the usual ones log, and wait while they do.
+	// A reflector without an informer does not accept another error handler, and the default ones log, and
+	// block while they do.
 	utilruntime.ErrorHandlers = nil
 	allowed.streams = sequence.Has("streaming")
 	server := newFar()
@@ -57,7 +58,7 @@ func Requests(sequence *Sequence) []Answer {
 	return answers
 }
 
-// listWatch is what typed informers list and watch with.
+// listWatch returns the same kind of ListerWatcher that typed informers use.
 func listWatch(transport http.RoundTripper) cache.ListerWatcher {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -67,7 +68,7 @@ func listWatch(transport http.RoundTripper) cache.ListerWatcher {
 	config := &rest.Config{
 		Host:    "http://server",
 		APIPath: "/api",
-		// Requests are told apart by their pauses, so there is no limiter.
+		// A rate limiter would change the pauses between requests, which are compared.
 		QPS: -1,
 		ContentConfig: rest.ContentConfig{
 			GroupVersion:         &corev1.SchemeGroupVersion,

@@ -1,8 +1,8 @@
-// Package frame asks client-go: it reads sequences of operations, carries each out inside a bubble of
-// virtual time, and writes what every operation gave.
+// Package frame runs operations on client-go: it reads sequences, runs each inside a bubble of virtual time,
+// and writes the answer to every operation.
 //
-// What every version of client-go has stands here. The modules beside it choose the version, and add
-// what only that one has.
+// It contains what every version of client-go supports. The modules next to it select the version, and add
+// what only that version supports.
 package frame
 
 import (
@@ -26,12 +26,12 @@ type Sequence struct {
 	Operations []Operation `json:"operations"`
 }
 
-// Has tells whether an option is on.
+// Has returns whether an option is enabled.
 func (sequence *Sequence) Has(flag string) bool {
 	return slices.Contains(sequence.Flags, flag)
 }
 
-// Operation is one step of a sequence. Which fields it has depends on its verb.
+// Operation is one operation of a sequence. The verb determines which fields are used.
 type Operation struct {
 	Verb   string      `json:"verb"`
 	Thing  *Thing      `json:"thing"`
@@ -42,16 +42,16 @@ type Operation struct {
 	Number int64       `json:"number"`
 }
 
-// Answer is what one operation gave: a text, a Set, or nil where this version can't be asked.
+// Answer is the result of an operation: a text, a Set, or nil if this version does not support the operation.
 type Answer any
 
-// Set is an answer whose order comes from the order of a Go map.
+// Set is an answer whose order is that of a Go map, so it is compared in any order.
 type Set []string
 
-// Component carries out a sequence, and gives an answer per operation.
+// Component runs a sequence and returns one answer per operation.
 type Component func(sequence *Sequence) []Answer
 
-// Each makes a component whose operations are carried out one by one.
+// Each returns a component that runs one operation at a time.
 func Each(begin func(sequence *Sequence) func(operation *Operation) Answer) Component {
 	return func(sequence *Sequence) []Answer {
 		step := begin(sequence)
@@ -63,11 +63,11 @@ func Each(begin func(sequence *Sequence) func(operation *Operation) Answer) Comp
 	}
 }
 
-// Main keeps standard output for answers, whatever the test binary has to say.
+// Main reserves standard output for answers, and redirects other output of the test binary to standard error.
 func Main(m *testing.M) {
 	answers = os.Stdout
 	os.Stdout = os.Stderr
-	// One sequence is carried out after the other; a second thread is for the garbage collector.
+	// Sequences run one at a time; the second thread is for the garbage collector.
 	runtime.GOMAXPROCS(2)
 	os.Exit(m.Run())
 }
@@ -76,11 +76,11 @@ var (
 	answers *os.File
 	input   *bufio.Reader
 	output  *bufio.Writer
-	// Components that ask the other process may do so from several goroutines.
+	// Several goroutines of a component may send messages to the Rust process.
 	talking sync.Mutex
 )
 
-// ask sends something in the midst of a sequence, and reads what the other process says to it.
+// ask sends a message during a sequence, and reads the response of the Rust process.
 func ask(asked, said any) {
 	talking.Lock()
 	defer talking.Unlock()
@@ -97,7 +97,7 @@ func ask(asked, said any) {
 	}
 }
 
-// tell sends something to which nothing is said.
+// tell sends a message that has no response.
 func tell(told any) {
 	talking.Lock()
 	defer talking.Unlock()
@@ -109,25 +109,25 @@ func write(value any) {
 	if err != nil {
 		panic(err)
 	}
-	// Errors come back from Flush.
+	// Flush returns the error of a failed write.
 	output.Write(append(line, '\n'))
 }
 
-// Serve answers all lines of standard input, in order, until it ends.
+// Serve runs the sequences on standard input, in order, until it ends.
 func Serve(t *testing.T, components map[string]Component) {
 	input = bufio.NewReaderSize(os.Stdin, 1<<16)
 	output = bufio.NewWriterSize(answers, 1<<16)
 	for {
 		line, err := input.ReadBytes('\n')
 		if err == io.EOF {
-			// Without what a test binary says at its end.
+			// Exits without the final output of the test binary.
 			os.Exit(0)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		write(carryOut(t, components, line))
-		// Whoever sends many lines reads many answers; the last one must not stay here.
+		// Flushes when no further sequence is buffered, because the Rust process then waits for this answer.
 		if input.Buffered() == 0 {
 			if err := output.Flush(); err != nil {
 				t.Fatal(err)
@@ -149,12 +149,12 @@ func carryOut(t *testing.T, components map[string]Component, line []byte) (answe
 	return answers
 }
 
-// Unknown ends the process: a verb that is drawn on one side must be known on the other.
+// Unknown panics. Every drawn verb must be implemented on both sides.
 func Unknown(operation *Operation) Answer {
 	panic(fmt.Sprintf("unknown verb %q", operation.Verb))
 }
 
-// ShowBool writes yes or no.
+// ShowBool formats a boolean as yes or no.
 func ShowBool(is bool) string {
 	if is {
 		return "yes"
@@ -162,7 +162,8 @@ func ShowBool(is bool) string {
 	return "no"
 }
 
-// ShowError writes whether something failed; the words differ from one implementation to the other.
+// ShowError formats whether an operation failed. The error text is left out, because it differs between the
+// implementations.
 func ShowError(err error) string {
 	if err != nil {
 		return "error"

@@ -12,26 +12,26 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// many is more than a sequence has events, so that the server never waits for its watcher.
+// many is more than the number of events of a sequence, so that the server never waits for its watcher.
 const many = 4096
 
-// source is the server that an informer lists and watches: it does what operations say, and nothing by
-// itself. The other side has the same one.
+// source is the server that an informer lists and watches. Only operations change it. The Rust side has a
+// server with the same behaviour.
 type source struct {
 	lock     sync.Mutex
 	objects  map[string]*metav1.PartialObjectMetadata
 	history  []change
 	revision int
-	// Watches from before it have expired.
+	// Watches from an earlier revision have expired.
 	compacted int
-	// So many requests are refused.
+	// Number of requests to reject.
 	refusals int
-	// Whether the watch hears of nothing for now.
+	// Whether events are currently held back from the watch.
 	lags    bool
 	watcher *stream
-	// What of the history the watcher has been told.
+	// Number of history entries that the watcher has received.
 	told int
-	// Whether a watch may begin with everything there is.
+	// Whether a watch can start with all objects.
 	streams bool
 }
 
@@ -51,7 +51,7 @@ func newSource(streams bool) *source {
 	return &source{objects: map[string]*metav1.PartialObjectMetadata{}, revision: 1, streams: streams}
 }
 
-// IsWatchListSemanticsUnSupported tells reflectors whether they may stream lists.
+// IsWatchListSemanticsUnSupported returns whether reflectors must not request streaming lists.
 func (s *source) IsWatchListSemanticsUnSupported() bool { return !s.streams }
 
 // List implements cache.Lister.
@@ -138,7 +138,7 @@ func (s *source) note(revision string, kind watch.EventType, object *metav1.Part
 	s.history = append(s.history, change{s.revision, watch.Event{Type: kind, Object: object}})
 }
 
-// tell sends what the watcher has not been told.
+// tell sends the undelivered events to the watcher.
 func (s *source) tell() {
 	for s.watcher != nil && !s.lags && s.told < len(s.history) {
 		s.watcher.events <- s.history[s.told].event
@@ -146,7 +146,7 @@ func (s *source) tell() {
 	}
 }
 
-// do is what happens on the server.
+// do executes an operation on the server.
 func (s *source) do(operation *Operation) {
 	s.lock.Lock()
 	defer s.lock.Unlock()

@@ -11,22 +11,22 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// turn passes between two operations, so that no two delays can end at the same moment: what comes
-// first of two that do is not defined.
+// turn is the time between two operations. It prevents two delays from ending at the same time, because their
+// order would be undefined.
 const turn = time.Microsecond
 
-// workers is a queue with those who wait for it. Which worker gets an item is nobody's business: what
-// is told is which item came, and when.
+// workers is a queue with the goroutines that wait for it. It reports which item was received and when, and
+// not which worker received it.
 type workers struct {
 	queue workqueue.TypedRateLimitingInterface[string]
-	// What is inside of it, for the end: the outer one shuts down only once, whatever waits by then.
+	// The inner queue, which is shut down again at the end, because the outer queue shuts down only once.
 	inner workqueue.TypedInterface[string]
 	begin time.Time
 
 	lock sync.Mutex
-	// What workers and drains have said since the last answer.
+	// The events of workers and drains since the last answer.
 	events []event
-	// Handed out and not done.
+	// The items that workers hold.
 	held map[string]bool
 }
 
@@ -35,7 +35,7 @@ type event struct {
 	text        string
 }
 
-// Workqueue is the rate limiting queue, with its two inner layers.
+// Workqueue runs a sequence on the rate limiting queue, with its two inner layers.
 func Workqueue(sequence *Sequence) []Answer {
 	inner := workqueue.NewTyped[string]()
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Queue: inner})
@@ -54,7 +54,7 @@ func Workqueue(sequence *Sequence) []Answer {
 		synctest.Wait()
 		answers[i] = answer + q.take()
 	}
-	// Whoever still waits is told the end: nothing may be left in the bubble.
+	// Ends the waiting workers, because no goroutine may be left in the bubble.
 	q.queue.ShutDown()
 	q.inner.ShutDown()
 	for {
@@ -139,12 +139,13 @@ func (q *workers) finish(operation *Operation) string {
 func (q *workers) tell(text string) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	// Up to the next whole one, which is as fine as the other side's timers are.
+	// Rounded up to whole milliseconds, the resolution of the Rust side's timers.
 	millisecond := (time.Since(q.begin) + time.Millisecond - 1) / time.Millisecond
 	q.events = append(q.events, event{int64(millisecond), text})
 }
 
-// take writes what has been told. At one moment several may be told something, in no order.
+// take formats the events since the last call. Events at the same time are sorted, because their order is
+// undefined.
 func (q *workers) take() string {
 	q.lock.Lock()
 	defer q.lock.Unlock()

@@ -1,4 +1,4 @@
-// The oracle on client-go 0.32, the last line whose informers have only DeltaFIFO.
+// The oracle on client-go 0.32, the last version whose informers use only DeltaFIFO.
 package v32
 
 import (

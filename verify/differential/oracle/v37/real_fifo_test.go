@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// realFIFO is cache.RealFIFO, with the options of shared informers or with those that one gets by itself.
+// realFIFO runs operations on cache.RealFIFO, with the options of shared informers or with the default
+// options.
 func realFIFO(sequence *frame.Sequence) func(*frame.Operation) frame.Answer {
 	atomic := sequence.Has("atomic")
 	options := cache.RealFIFOOptions{
@@ -68,7 +69,7 @@ func fifoStep(queue *cache.RealFIFO, operation *frame.Operation) frame.Answer {
 	}
 }
 
-// waiting is what the queue does not tell: whether Pop would wait.
+// waiting returns the number of queued items, which the queue does not export. Pop blocks if it is zero.
 func waiting(queue *cache.RealFIFO) int {
 	return reflect.ValueOf(queue).Elem().FieldByName("items").Len()
 }

@@ -5,7 +5,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// transact changes many objects of a store at one go, as an informer does with a batch.
+// transact applies many changes to a store in one batch, as an informer does.
 func transact(indexer cache.Indexer, operations []frame.Operation) error {
 	transactions := make([]cache.Transaction, len(operations))
 	for i := range operations {

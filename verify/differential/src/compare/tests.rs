@@ -1,4 +1,4 @@
-//! Comparison, with a component whose answers are made up.
+//! Tests of the comparison, with fixed answers.
 
 use super::*;
 use crate::{
@@ -57,7 +57,7 @@ fn outcome(here: &[&str], there: &[Option<&str>]) -> Outcome {
 }
 
 #[test]
-fn the_first_difference_without_a_reason_fails() {
+fn the_first_unexplained_difference_fails() {
     let outcome = outcome(
         &["a", "b", "c", "d"],
         &[Some("a"), Some("b"), Some("x"), Some("y")],
@@ -67,19 +67,19 @@ fn the_first_difference_without_a_reason_fails() {
 }
 
 #[test]
-fn what_a_version_can_t_be_asked_is_not_compared() {
+fn operations_that_a_version_does_not_support_are_not_compared() {
     assert!(outcome(&["a", "b"], &[None, Some("b")]).failure.is_none());
 }
 
 #[test]
-fn a_divergence_is_accepted_where_it_is_and_the_rest_is_compared() {
+fn a_divergence_is_accepted_and_later_answers_are_compared() {
     let outcome = outcome(&["a", "b", "c"], &[Some("closed"), Some("b"), Some("x")]);
     assert_eq!(outcome.accepted, [(0, "not_closed")]);
     assert_eq!(outcome.failure.map(|failure| failure.at), Some(2));
 }
 
 #[test]
-fn after_a_divergence_of_state_only_ours_is_judged() {
+fn after_a_divergence_of_states_only_guarantees_are_checked() {
     let good = outcome(&["a", "b", "c"], &[Some("lost"), Some("x"), Some("y")]);
     assert_eq!(
         (good.accepted.as_slice(), good.compared),
@@ -92,13 +92,13 @@ fn after_a_divergence_of_state_only_ours_is_judged() {
 }
 
 #[test]
-fn what_is_broken_here_fails_although_both_say_the_same() {
+fn a_violated_guarantee_fails_even_if_the_answers_are_equal() {
     let outcome = outcome(&["broken"], &[Some("broken")]);
     assert_eq!(outcome.failure.unwrap().reason, Some("it is broken"));
 }
 
 #[test]
-fn sets_agree_in_any_order_and_texts_do_not() {
+fn sets_are_equal_in_any_order_and_texts_are_not() {
     let set = |items: &[&str]| Answer::Set(items.iter().map(ToString::to_string).collect());
     assert!(set(&["a", "b"]).agrees(&set(&["b", "a"])));
     assert!(!set(&["a", "a"]).agrees(&set(&["a"])));
@@ -107,7 +107,7 @@ fn sets_agree_in_any_order_and_texts_do_not() {
 }
 
 #[test]
-fn what_is_too_rare_too_short_or_not_in_the_table_is_a_finding() {
+fn rare_and_unknown_behaviours_and_short_sequences_are_reported() {
     let steps = ours(&["a"; 50]);
     let mut coverage = Coverage::default();
     for _ in 0..20 {
@@ -120,7 +120,7 @@ fn what_is_too_rare_too_short_or_not_in_the_table_is_a_finding() {
     };
     assert_eq!(
         coverage.findings(&component),
-        ["never: seen 0 times, required are 1"]
+        ["never: seen 0 times, 1 required"]
     );
     let nothing = Component {
         behaviours: &[],

@@ -1,4 +1,4 @@
-//! The library's store.
+//! Runs sequences on the library's store.
 
 use kube_informer::{
     indexer::{self, Indexer, IndexerWriter, Indexers, NoSuchIndex},
@@ -23,7 +23,7 @@ use crate::{
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);
 
 impl Sound {
-    /// An empty one.
+    /// Creates an empty store.
     fn new() -> Self {
         let (reader, writer) =
             indexer::new(index(Indexers::new(), APP)).expect("one index has no namesake");
@@ -49,7 +49,7 @@ fn index(indexers: Indexers<K>, name: &'static str) -> Indexers<K> {
     })
 }
 
-/// Runs a sequence.
+/// Runs a sequence. Returns one step per operation.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     match bug {
         None => Replay::over(Sound::new(), sequence),
@@ -77,7 +77,7 @@ impl<S: Store> Replay<S> {
     }
 
     fn step(&mut self, operation: &Operation) -> Answer {
-        let one = || operation.thing.as_ref().expect("it is about an object");
+        let one = || operation.thing.as_ref().expect("it has an object");
         match operation.verb {
             "add" | "update" => {
                 self.see_put(one());
@@ -170,7 +170,7 @@ impl<S: Store> Replay<S> {
         });
         let mut queue = InOrder::new();
         for change in changes {
-            let thing = change.thing.as_ref().expect("it is about an object");
+            let thing = change.thing.as_ref().expect("it has an object");
             let kind = match change.verb {
                 "add" => DeltaKind::Added(cached::object(thing)),
                 "update" => DeltaKind::Updated(cached::object(thing)),
@@ -192,7 +192,7 @@ impl<S: Store> Replay<S> {
             "revision" => Answer::said(self.store.revision().to_string()),
             "get" => self.get(&cached::name(&operation.text)),
             "get_object" => {
-                let thing = operation.thing.as_ref().expect("it is about an object");
+                let thing = operation.thing.as_ref().expect("it has an object");
                 self.get(&cached::name(&thing.key))
             }
             "list" => all(&reader.list()),
@@ -224,7 +224,7 @@ impl<S: Store> Replay<S> {
         let reader = self.store.read();
         Ok(match operation.verb {
             "index" => {
-                let thing = operation.thing.as_ref().expect("it is about an object");
+                let thing = operation.thing.as_ref().expect("it has an object");
                 all(&reader.index(index, &cached::object(thing))?)
             }
             "by_index" => all(&reader.by_index(index, value)?),

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::cached::{K, show};
 
-/// A registered handler, as the other side knows it.
+/// A registered handler.
 pub(super) struct Listener {
     pub(super) name: String,
     pub(super) filtered: bool,
@@ -128,7 +128,7 @@ impl Listener {
         repeats.collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether it blocks in its callback, or would.
+    /// Returns whether the handler blocks in its callback, or will block in the next one.
     pub(super) fn is_held(&self) -> bool {
         *self.held.borrow()
     }
@@ -154,8 +154,8 @@ impl EventHandler<K> for Handler {
         if event.object_name().is_none() || (initial && self.skips_initial) {
             return;
         }
-        // Ends with the handler. Events are recorded when the callback ends: the event that blocks a handler depends on
-        // earlier events that may be merged.
+        // Ends with the handler. Events are recorded when the callback ends: the event that blocks a handler
+        // depends on earlier events that may be merged.
         drop(self.held.wait_for(|held| !held).await);
         self.told.lock().note(&event);
     }

@@ -34,8 +34,8 @@ use crate::{
 
 /// Duration of an operation.
 ///
-/// The informer starts half a second before the end of an operation, so that no operation coincides with a resync,
-/// which occurs at whole seconds.
+/// The informer starts half a second before the end of an operation, so that no operation coincides with a
+/// resync, which occurs at whole seconds.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
 /// Time within which both sides have recovered from a fault: at most four pauses of a minute.
@@ -53,7 +53,7 @@ pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
         .enable_time()
         .start_paused(true)
         .build()
-        .expect("a runtime without a driver for I/O asks nothing of the system");
+        .expect("a runtime without an I/O driver can be built");
     runtime.block_on(async {
         let mut informer = Shared::new(sequence, bug);
         let mut steps = Vec::with_capacity(sequence.operations.len());

@@ -1,6 +1,6 @@
-//! The server for the library's informer: it changes only by operations.
+//! The server of the library's informer. Only operations change it.
 //!
-//! The other side has an equal one.
+//! `verify/differential/oracle` has a server with the same behaviour.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::sequence::{Operation, Thing};
 /// More than the number of events of a sequence, so that the server never waits for its watcher.
 const MANY: usize = 4096;
 
-/// The server; clones are the same.
+/// The server. Clones share its state.
 #[derive(Clone)]
 pub(super) struct Source {
     state: Arc<Mutex<State>>,
@@ -67,7 +67,7 @@ impl Source {
         self.state.lock().refusals = requests;
     }
 
-    /// Whether undelivered changes exist.
+    /// Returns whether undelivered changes exist.
     pub(super) fn is_behind(&self) -> bool {
         let state = self.state.lock();
         state.lags && state.told < state.history.len()
@@ -76,7 +76,7 @@ impl Source {
 
 impl State {
     fn carry_out(&mut self, operation: &Operation) {
-        let thing = || operation.thing.as_ref().expect("it is about an object");
+        let thing = || operation.thing.as_ref().expect("it has an object");
         match operation.verb {
             "put" => self.put(thing()),
             "remove" => self.remove(&thing().key, number(&thing().revision)),

@@ -1,9 +1,7 @@
 //! Rules for the allowed differences between two lists of requests.
 //!
-//! Each rule is as narrow as its subject, and everything else must be equal.
-//!
-//! Both lists are processed in parallel. Where they differ, a rule returns how many requests of each belong together; a
-//! difference without a rule is not intentional.
+//! Both lists are processed in parallel. Where they differ, a rule returns the number of requests of each
+//! side that correspond, and the divergences. A difference that no rule matches is a failure.
 
 mod asked;
 
@@ -56,7 +54,7 @@ struct Pair<'a> {
     lags: bool,
 }
 
-/// Number of client-go's and the library's requests that belong together, and the divergences.
+/// Numbers of client-go's and of the library's requests that correspond, and the divergences.
 type Matched = (usize, usize, Vec<&'static str>);
 
 /// Matches requests at two positions, if the rule applies.
@@ -94,7 +92,7 @@ pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     (alignment.parts || their_store == our_store).then_some(alignment)
 }
 
-/// Whether the pauses are equal or differ intentionally; returns the divergences.
+/// Compares two pauses. Returns the divergences, or `None` if the pauses differ without one.
 fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
     let last = our.before.map_or("", |(_, outcome)| outcome);
     let last_asked = our.before.map_or("", |(asked, _)| asked);
@@ -113,9 +111,10 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Aligns the remaining requests, by the first rules that lead to the end.
+    /// Aligns the remaining requests, by the first sequence of rules that covers all of them.
     ///
-    /// After the library requested the newest state instead of one at a revision, client-go may lag behind.
+    /// `newer` is whether the library has requested the newest state instead of one at a revision; then
+    /// client-go may have an older state.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -162,7 +161,7 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// The probe and its retries, followed by the watch.
+    /// Matches a probe and its retries, followed by the watch.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -187,14 +186,14 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// A delayed probe, which is sent next to the open watch when the minute is over.
+    /// Matches a delayed probe, which is sent while the watch is open, at the end of the minute.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// A probe whose result is that the server has not reached the revision, which leads to a list.
+    /// Matches a probe whose result is that the server has not reached the revision, which leads to a list.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -207,7 +206,7 @@ impl<'a> Pair<'a> {
         Some([vec![PROBE], paused(their, our)?].concat())
     }
 
-    /// A temporarily rejected watch, until it is opened; client-go lists, and watches from there.
+    /// Matches the retries of a temporarily rejected watch, until it is opened. client-go lists instead.
     fn kept(&self, i: usize, j: usize) -> Option<Matched> {
         let (theirs, ours, probed) = self.retried(i, j)?;
         let names = if probed {
@@ -220,7 +219,7 @@ impl<'a> Pair<'a> {
 
     /// As [`Pair::kept`], if client-go's list is newer than the library's watch.
     ///
-    /// Also if its pages lead repeatedly to an expired revision.
+    /// Also matches if the pages of client-go's list lead repeatedly to an expired revision.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -241,7 +240,7 @@ impl<'a> Pair<'a> {
         is_newer.then(|| vec![KEPT])
     }
 
-    /// Number of each side's requests from a temporarily rejected watch to an open one.
+    /// Returns the number of each side's requests from a temporarily rejected watch to an open one.
     ///
     /// The last value is whether the library has probed.
     fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
@@ -256,7 +255,7 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// The temporarily rejected watch and its error, if client-go lists next.
+    /// Returns the temporarily rejected watch and its error, if client-go lists next.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -265,9 +264,10 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// The same watch after each pause, until it is opened; after a probe if one is due.
+    /// Returns the number of the library's requests until the rejected watch is opened, and whether one of
+    /// them is a probe.
     ///
-    /// If it has expired meanwhile, a list follows, as after any expired watch.
+    /// If the revision has expired meanwhile, a list follows, as after any expired watch.
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -291,7 +291,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Number of the library's requests for a list and its watch, or a streaming list.
+    /// Returns the number of the library's requests for a list and its watch, or a streaming list.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;
@@ -308,7 +308,7 @@ impl<'a> Pair<'a> {
         (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
     }
 
-    /// A list or streaming list of the newest state instead of one at a revision; or the same list in pages.
+    /// Matches a list of the newest state, streaming or not, instead of one at a revision, or one in pages.
     fn newest(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         if their.turn != our.turn || their.outcome != our.outcome {
@@ -325,7 +325,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// The newest state immediately, where client-go requests it after another rejection at a revision.
+    /// Matches an immediate list of the newest state, which client-go sends only after another rejection.
     fn skipped(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let again = self.theirs.get(i + 1)?;
@@ -347,7 +347,7 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Whether a watch at this revision has led to a list before.
+    /// Returns whether a watch at this revision has led to a list before.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs
@@ -358,7 +358,7 @@ impl<'a> Pair<'a> {
             || lists.any(|request| revision(request.asked) == at)
     }
 
-    /// Whether the library requested the newest state, and client-go that of an expired revision.
+    /// Returns whether the library requested the newest state, and client-go that of an expired revision.
     ///
     /// client-go then resumes from there, or requests it repeatedly.
     fn is_behind(&self, i: usize, j: usize) -> bool {
@@ -378,7 +378,7 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// Number of requests for a complete list and its watch, instead of a streaming list.
+    /// Returns the number of requests for a complete list and its watch, instead of a streaming list.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;
@@ -429,7 +429,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// The requests after the third failed streaming list.
+    /// Matches the list after the third failed streaming list.
     fn given_up(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let vain = |request: &Request<'_>| {
@@ -443,7 +443,7 @@ impl<'a> Pair<'a> {
         Some((1, self.listed(i, j, Pause::None)?, vec![THREE]))
     }
 
-    /// client-go streams again after a pause, until the watch stays open.
+    /// Matches the watch after a streaming list that closed after its end, which client-go repeats.
     fn complete(&self, i: usize, j: usize) -> Option<Matched> {
         let (_, outcome) = self.ours.get(j)?.before?;
         let probe = self.ours.get(j)?;
@@ -467,7 +467,7 @@ impl<'a> Pair<'a> {
         (streams > 0 && our.outcome == "200").then_some((streams, 1 + probes, names))
     }
 
-    /// A list of the newest state after a streaming list that was complete and empty.
+    /// Matches a list of the newest state after a streaming list that was complete and empty.
     fn confirmed(&self, _: usize, j: usize) -> Option<Matched> {
         let (list, watch) = (self.ours.get(j)?, self.ours.get(j + 1)?);
         let (streamed, outcome) = list.before?;

@@ -27,7 +27,7 @@ enum Heard {
         path: String,
         query: String,
     },
-    /// A stream has been closed by its reader; there is no response.
+    /// The reader has closed a stream; there is no response.
     Leaves { leaves: u64 },
 }
 
@@ -58,7 +58,7 @@ impl Conversation {
 impl Counterpart for Conversation {
     fn hear(&mut self, line: &str) -> Result<Option<String>> {
         let heard =
-            serde_json::from_str(line).with_context(|| format!("an oracle said {line:?}"))?;
+            serde_json::from_str(line).with_context(|| format!("an oracle sent {line:?}"))?;
         let say = match heard {
             Heard::Operates {
                 at,

@@ -1,8 +1,8 @@
 //! [`Host`]: the embedded server for the client of a sequence, with a list of the client's requests.
 //!
-//! Each side has its own, and both receive the same operations, so revisions are equal. No time passes in it: its
-//! behaviour follows only from operations and requests, however long a client pauses. Events of its watches are
-//! returned with the operation or response that caused them.
+//! Each side has its own, and both receive the same operations, so revisions are equal. No time passes in it:
+//! its behaviour follows only from operations and requests, however long a client pauses. Events of its
+//! watches are returned with the operation or response that caused them.
 
 use std::{
     collections::BTreeMap,
@@ -45,7 +45,8 @@ pub(super) struct Host {
     /// The continue token of the last page.
     token: String,
     lines: Vec<Line>,
-    /// Its clock is paused. The last field, because its tasks must be dropped first.
+    /// A runtime with a paused clock. Declared last, so that the server and its streams are dropped before
+    /// it.
     runtime: Runtime,
 }
 
@@ -92,7 +93,7 @@ impl Host {
             .enable_time()
             .start_paused(true)
             .build()
-            .expect("a runtime without a driver for I/O asks nothing of the system");
+            .expect("a runtime without an I/O driver can be built");
         Self {
             // Sequences write to any namespace and create none.
             server: Server::builder()
@@ -160,7 +161,7 @@ impl Host {
 
     fn inject(&self, plan: &str) {
         let injected = self.server.faults().inject(plan);
-        injected.expect("what is drawn is a plan");
+        injected.expect("a drawn plan is valid");
     }
 
     /// Changes objects.
@@ -185,7 +186,7 @@ impl Host {
                 .server
                 .create(object("ConfigMap", namespace, name, thing)),
         };
-        made.expect("nothing that is drawn is refused");
+        made.expect("no drawn change is rejected");
     }
 
     /// Responds to a request at the client's time `now`.
@@ -210,12 +211,12 @@ impl Host {
         let request = http::Request::get(uri)
             .header(http::header::ACCEPT, "application/json")
             .body(Empty::<Bytes>::new())
-            .expect("a client asks for what it has built");
+            .expect("a client's URL is valid");
         let response = {
             let _entered = self.runtime.enter();
             let mut answering = self.server.call(request);
             let answer = at_once(|context| answering.as_mut().poll(context));
-            answer.expect("nothing that is drawn delays an answer")
+            answer.expect("no drawn fault delays a response")
         };
         let Ok(response) = response else {
             line.outcome = Outcome::Reset;
@@ -345,7 +346,7 @@ fn object(kind: &str, namespace: &str, name: &str, thing: &Thing) -> Value {
     })
 }
 
-/// The continue token of a list; empty if there is none.
+/// Returns the continue token of a list; empty if there is none.
 fn token(list: &str) -> String {
     let list: Value = serde_json::from_str(list).unwrap_or_default();
     let token = &list["metadata"]["continue"];

@@ -20,7 +20,7 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("list at 0", "", "a list at \"0\""),
     ("list at", "", "a list at a revision"),
     ("list", "", "a list at \"\""),
-    ("page", "", "a page behind the first"),
+    ("page", "", "a page after the first"),
     ("stream at", "", "a streaming list at a revision"),
     ("stream", "", "a streaming list at \"\""),
     ("watch", "", "a watch"),
@@ -39,11 +39,7 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("page", "410", "a page: 410, the continue token has expired"),
     ("stream at", "410", "a streaming list: 410"),
     ("stream", "410", "a streaming list at \"\": 410"),
-    (
-        "stream at",
-        "422",
-        "a streaming list: 422, it is not served",
-    ),
+    ("stream at", "422", "a streaming list: 422, not supported"),
     ("stream at", "429", "a streaming list: 429"),
     (
         "stream at",
@@ -92,7 +88,7 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("watch", "504", "a watch: 504, the revision is too large"),
     ("probe", "refused", "a probe: the connection is refused"),
     ("watch", "reset", "a watch: the connection is reset"),
-    ("watch", "closed", "a watch closes at once"),
+    ("watch", "closed", "a watch closes immediately"),
     ("watch", "expired", "a watch: 410 inside it"),
 ];
 
@@ -167,7 +163,7 @@ impl Line {
         }
     }
 
-    /// The behaviours of the request in the table.
+    /// Returns the behaviours of the request in the table.
     pub(super) fn seen(&self) -> impl Iterator<Item = &'static str> {
         let outcome = self.outcome.to_string();
         let kind = self.kind();
@@ -204,8 +200,8 @@ impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pause > AT_ONCE {
             let mut least = LEAST;
-            // tokio's timers have a resolution of one millisecond, so the longest pause may be exactly twice the
-            // minimum.
+            // tokio's timers have a resolution of one millisecond, so the longest pause may be exactly twice
+            // the minimum.
             while self.pause > 2 * least {
                 least *= 2;
             }
@@ -240,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_with_all_that_is_compared_and_nothing_random() {
+    fn a_request_is_formatted_without_its_random_parts() {
         assert_eq!(
             written("limit=500&resourceVersion=0", 0),
             "list resourceVersion=0 limit=500: refused"
@@ -263,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_written_as_the_delay_that_it_comes_from() {
+    fn a_pause_is_formatted_as_the_delay_of_its_backoff() {
         for (millis, delay) in [(800, "0.8"), (1600, "0.8"), (1601, "1.6"), (31_000, "25.6")] {
             assert_eq!(
                 written("", millis),
@@ -274,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_shows_is_told_by_kind_and_outcome() {
+    fn the_kind_and_outcome_of_a_request_determine_its_behaviours() {
         let mut line = Line::new(
             "/api/v1/configmaps",
             "resourceVersion=5",

@@ -1,4 +1,4 @@
-//! The reflector here, over the library's own client, in paused time.
+//! Runs the library's reflector over the library's client, in paused time.
 
 use std::{collections::BTreeMap, io, pin::Pin, sync::Arc, time::Duration};
 
@@ -36,26 +36,26 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// The page size of sequences that have pages; the other side has the same one.
+/// Page size of sequences with pages; `verify/differential/oracle` uses the same one.
 const PAGE_SIZE: u32 = 2;
-/// A watch is silent, and lasts, for as long as a sequence wants it.
+/// Timeouts of watches: longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
-/// More than a body ever has waiting.
+/// Capacity of a body; more than are ever pending.
 const MANY: usize = 256;
 
-/// What comes of a body.
+/// Data of a body, or the failure of its connection.
 type Piece = Result<Frame<Bytes>, io::Error>;
 type Pieces = Pin<Box<dyn futures_core::Stream<Item = Piece> + Send>>;
 
-/// Carries a sequence out, in paused time.
+/// Runs a sequence in paused time.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
-    // Neither server nor client may go in the midst of the other's runtime.
+    // The server has its own runtime, which must not be created or dropped inside the client's.
     let host = Arc::new(Mutex::new(Host::new(sequence)));
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
-        .expect("a runtime without a driver for I/O asks nothing of the system");
+        .expect("a runtime without an I/O driver can be built");
     runtime.block_on(async {
         let mut here = Here::new(sequence, bug, Arc::clone(&host));
         let mut steps = Vec::with_capacity(sequence.operations.len());
@@ -71,7 +71,7 @@ struct Here<'a> {
     server: Near,
     indexer: Indexer<K>,
     reflector: Option<Reflector<K, indexer::IndexerFeed<K>>>,
-    /// Ends the reflector when it is dropped.
+    /// Stops the reflector when it is dropped.
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
 }
@@ -84,7 +84,7 @@ impl<'a> Here<'a> {
             bodies: Arc::default(),
         };
         let client = Client::new(server.clone(), "default");
-        let (indexer, writer) = indexer::new(Indexers::new()).expect("no index is there twice");
+        let (indexer, writer) = indexer::new(Indexers::new()).expect("there are no indexes");
         let source = FaultySource::new(ListWatch::<K>::new(client), bug);
         let timeouts = TimeoutConfig {
             silence: NEVER,
@@ -139,7 +139,7 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Whether there is another turn.
+    /// Runs a turn of an operation. Returns whether another turn follows.
     async fn turn(&mut self, at: usize, turn: usize) -> bool {
         let now = self.server.begin.elapsed();
         let happened = self.server.host.lock().operate(at, turn, now);
@@ -165,12 +165,12 @@ impl<'a> Here<'a> {
     }
 }
 
-/// The server, as what a client sends its requests through.
+/// The server as an HTTP service for the client.
 #[derive(Clone)]
 struct Near {
     host: Arc<Mutex<Host>>,
     begin: Instant,
-    /// The ends of open bodies.
+    /// The senders of open bodies, by stream.
     bodies: Arc<Mutex<BTreeMap<u64, mpsc::Sender<Piece>>>>,
 }
 
@@ -224,6 +224,6 @@ impl<B> Service<Request<B>> for Near {
         self.bodies.lock().insert(answered.delivery.stream, body);
         self.deliver(&answered.delivery);
         let response = response.body(StreamBody::new(stream));
-        ready(Ok(response.expect("the server has sent these headers")))
+        ready(Ok(response.expect("the server's headers are valid")))
     }
 }

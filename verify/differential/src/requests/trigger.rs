@@ -1,35 +1,34 @@
-//! [`Trigger`]: what each operation does to the server, in the words of its fault plans.
+//! [`Trigger`]: the effect of each operation on the server, as fault plans.
 
 use serde_json::{Value, json};
 
-/// What an operation does beside the change of its object.
+/// The effect of an operation in addition to the change of its object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trigger {
-    /// Rules that wait for requests.
+    /// Fault rules that affect later requests.
     pub(super) rules: &'static str,
-    /// Per turn what is done, one after the other; watches tell what they have to say in between.
+    /// The actions of each turn, in order. Pending events of watches are delivered after each action.
     pub(super) turns: &'static [&'static [&'static str]],
-    /// Milliseconds that pass behind each turn.
+    /// Time after each turn, in milliseconds.
     pub(super) pass: &'static [u64],
-    /// What happens to the events of this operation.
+    /// The change applied to the events of this operation.
     pub(super) twist: Option<Twist>,
-    /// Later turns end watches whose list has not ended.
+    /// Whether later turns close the streaming lists whose end has not been sent.
     pub(super) ends_unfinished: bool,
 }
 
-/// What happens to an event on its way.
+/// A change applied to events before they are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Twist {
-    /// Its object can't be decoded.
+    /// The object is made invalid, so that it fails to decode.
     Spoil,
 }
 
-/// An operation takes so long.
+/// Time of an operation without a fault, in milliseconds.
 const OPERATION: u64 = 2_000;
-/// Within it everyone has recovered from a fault, and has been well for longer than makes a back-off
-/// begin anew.
+/// Time within which both sides recover from a fault and reset their backoff, in milliseconds.
 pub(super) const RECOVERY: u64 = 300_000;
-/// The same, and longer than a server that does not stream lists is not asked again.
+/// As [`RECOVERY`], and longer than the time without streaming lists after a server has rejected one.
 const HOUR: u64 = 3_700_000;
 
 const GONE: &str = concat!(
@@ -66,7 +65,7 @@ const FAULT: Trigger = Trigger {
 };
 
 impl Trigger {
-    /// What an operation of this verb does.
+    /// Returns the effect of an operation with this verb.
     pub(super) fn of(verb: &str) -> Self {
         match verb {
             "bookmark" => Self {
@@ -115,7 +114,7 @@ impl Trigger {
 }
 
 impl Twist {
-    /// Does it to these events, one a line.
+    /// Changes these events, one per line.
     pub(super) fn apply(self, events: &str) -> String {
         let twisted = events.lines().filter_map(|line| {
             let mut event: Value = serde_json::from_str(line).ok()?;
@@ -133,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_twist_is_done_to_every_event_and_leaves_its_name_and_revision() {
+    fn a_twist_changes_every_event_and_keeps_its_name_and_revision() {
         let event = r#"{"object":{"metadata":{"name":"a","resourceVersion":"7"}},"type":"ADDED"}"#;
         let spoilt = Twist::Spoil.apply(&format!("{event}\n{event}\n"));
         let expected = r#"{"object":{"metadata":{"annotations":7,"name":"a","resourceVersion":"7"}},"type":"ADDED"}"#;

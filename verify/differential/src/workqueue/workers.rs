@@ -1,4 +1,4 @@
-//! The queue here, with its workers and drains.
+//! Runs the library's work queue with its workers and drains, in paused time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,21 +30,21 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// What passes between two operations.
+/// Time between two operations.
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// So often everybody else is let run after an operation: a worker that is woken looks, waits again or
-/// tells, and may have woken another one.
+/// Number of times that an operation yields to the other tasks. A woken task records an event or waits again,
+/// and may wake another task.
 const SETTLING: usize = 8;
 
-/// Carries a sequence out, in paused time.
+/// Runs a sequence in paused time.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
-        .expect("a runtime without a driver for I/O asks nothing of the system");
+        .expect("a runtime without an I/O driver can be built");
     let limiter = sequence
         .limiter
         .as_ref()
@@ -60,34 +60,35 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     })
 }
 
-/// The queue, with those who wait for it.
+/// The queue, with the tasks that wait for it.
 struct Workers {
     queue: RateLimitingQueue<String>,
     begin: Instant,
     told: Arc<Mutex<Told>>,
     waiting: JoinSet<()>,
-    /// How many drains have begun.
+    /// Number of started drains.
     drains: usize,
-    /// Whether the last shut-down was a plain one, which lets drains go.
+    /// Whether the last shutdown was one without a drain, which also ends waiting drains.
     released: bool,
-    /// Items in work that were added again since.
+    /// Items that were added again while they are processed.
     again: BTreeSet<String>,
     bug: Option<Bug>,
     seen: Vec<&'static str>,
 }
 
-/// What workers and drains have told.
+/// The events of workers and drains.
 #[derive(Default)]
 struct Told {
     events: Vec<(u128, String)>,
     held: BTreeMap<String, Item<String>>,
-    /// Workers that wait for an item.
+    /// Number of workers that wait for an item.
     idle: usize,
     drained: usize,
 }
 
 impl Told {
-    /// Notes what happens, up to the next whole millisecond: timers are as fine as that.
+    /// Records an event with its time since `since`, rounded up to whole milliseconds, the resolution of
+    /// timers.
     fn tell(&mut self, since: Instant, text: String) {
         let millisecond = since.elapsed().as_nanos().div_ceil(MILLISECOND.as_nanos());
         self.events.push((millisecond, text));
@@ -219,9 +220,10 @@ impl Workers {
 
     /// Lets time pass.
     ///
-    /// A paused clock advances by the whole milliseconds that the next timer needs, so it is set to a whole one first.
-    /// Nothing is due in between, because delays started earlier in their millisecond. An item due after the last whole
-    /// millisecond would wake a worker only at the next one, so the queue is polled for it.
+    /// A paused clock advances by the whole milliseconds that the next timer needs, so it is set to a whole
+    /// one first. Nothing is due in between, because delays started earlier in their millisecond. An item due
+    /// after the last whole millisecond would wake a worker only at the next one, so the queue is polled for
+    /// it.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;
@@ -233,7 +235,7 @@ impl Workers {
         self.queue.len();
     }
 
-    /// What is about to be shown by an operation.
+    /// Records the behaviours that an operation shows before it runs.
     fn see(&mut self, operation: &Operation) {
         let item = &operation.text;
         let delayed = self.queue.delayed();
@@ -262,7 +264,7 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// What has been shown.
+    /// Records the behaviours that the events of an operation show.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
         let items = events.iter().filter(handed).count();
@@ -295,14 +297,14 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// Items in work that have a delay too.
+    /// Returns the items that are being processed and also have a delay.
     fn delayed_in_work(&self) -> Vec<String> {
         let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;
         delayed.filter(|item| held.contains_key(item)).collect()
     }
 
-    /// What is added in work, at once or because its delay has ended.
+    /// Records the items that are added while they are processed, directly or at the end of a delay.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {
@@ -324,7 +326,7 @@ impl Workers {
         }
     }
 
-    /// What has become of drains.
+    /// Records the behaviours of drains and of idle workers.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();
@@ -355,14 +357,14 @@ impl Workers {
     }
 }
 
-/// What changes with an operation.
+/// Counts that an operation can change.
 struct Count {
     queued: usize,
     idle: usize,
     drained: usize,
 }
 
-/// What is behind the last whole millisecond.
+/// Returns the part of a time after its last whole millisecond.
 fn part(time: Duration) -> Duration {
     Duration::from_nanos(u64::from(time.subsec_nanos() % 1_000_000))
 }
@@ -374,7 +376,7 @@ async fn settle() {
 }
 
 fn show(mut events: Vec<(u128, String)>) -> String {
-    // At one moment several may be told something, in no order.
+    // The order of events at the same time is undefined.
     events.sort_unstable();
     let events = events.iter().map(|(at, text)| format!("[{at} ms: {text}]"));
     events.collect()

@@ -1,4 +1,4 @@
-//! An arbitrary continue token results in a page of the list or in an error.
+//! Continue tokens: an arbitrary token results in a page of the list or in an error.
 
 use std::cell::OnceCell;
 
@@ -100,7 +100,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     }
     // An unused member may contain invalid UTF-8, as in Go.
     let json = String::from_utf8_lossy(&json);
-    let wire: Value = serde_json::from_str(&json).expect("what is followed is JSON");
+    let wire: Value = serde_json::from_str(&json).expect("a followed token is JSON");
     assert_eq!(wire["v"], "meta.k8s.io/v1");
     let start = wire["start"].as_str().unwrap_or_default();
     let revision = wire["rv"].as_u64().unwrap_or(2 * OBJECTS);
@@ -127,7 +127,11 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
         .collect();
     assert_eq!(found, expected, "from {start:?} at {revision}");
     let next = answer.json["metadata"]["continue"].is_string();
-    assert_eq!(next, rest.next().is_some(), "whether there is more");
+    assert_eq!(
+        next,
+        rest.next().is_some(),
+        "a continue token must be returned exactly if items remain"
+    );
     format!("{} items, more: {next}", found.len())
 }
 

@@ -1,4 +1,5 @@
-//! One object's bytes: accepted input has the values that a JSON parser finds, and an error quotes none of them.
+//! One object's bytes: accepted input has the values that a JSON parser finds, and an error quotes none of
+//! them.
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -31,7 +32,10 @@ where
 {
     match decode::<K>(dyntype, bytes, is_item) {
         Decoded::OtherKind(found) => {
-            assert!(!found.contains(char::is_control), "{found:?} is no line");
+            assert!(
+                !found.contains(char::is_control),
+                "{found:?} is not one line"
+            );
             "of another kind"
         }
         Decoded::Unreadable(error) => {
@@ -45,7 +49,7 @@ where
                 return "broken";
             }
             let is_json = serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
-            assert!(is_json, "what is decoded is no JSON");
+            assert!(is_json, "invalid JSON was decoded");
             // Unused members may contain invalid texts and numbers.
             if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
                 let text = |member: &str| value["metadata"][member].as_str().unwrap_or_default();

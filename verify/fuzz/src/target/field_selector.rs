@@ -1,4 +1,5 @@
-//! A field selector: its printed form parses to the same selector, and library and server accept the same input.
+//! A field selector: its printed form parses to the same selector, and library and server accept the same
+//! input.
 
 use std::cell::OnceCell;
 
@@ -63,7 +64,7 @@ pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
         Err(error) => {
             assert_eq!(
                 answer.code, 400,
-                "the library refuses it ({error}), the server does not"
+                "the library rejects it ({error}), the server does not"
             );
             return error.to_string().chars().take(17).collect();
         }
@@ -100,7 +101,7 @@ pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
             .collect();
         assert_eq!(
             here, there,
-            "library and server select others by {printed:?}"
+            "library and server select different objects with {printed:?}"
         );
     }
     format!(

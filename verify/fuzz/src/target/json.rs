@@ -1,5 +1,5 @@
-//! The fast JSON parser: values, errors and ends equal those of `serde_json`, and do not depend on how the input is
-//! split.
+//! The fast JSON parser: values, errors and ends equal those of `serde_json`, and do not depend on how the
+//! input is split.
 
 use std::fmt;
 
@@ -45,12 +45,20 @@ fn ends_alike(data: &[u8]) -> &'static str {
     let whole = scan_json(&[data]);
     for chunks in pieces::cuts(data) {
         let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| &chunk[..]).collect();
-        assert_eq!(scan_json(&chunks), whole, "another way to cut it");
+        assert_eq!(
+            scan_json(&chunks),
+            whole,
+            "another split has another result"
+        );
     }
     let is_nested = matches!(data.first(), Some(b'{' | b'['));
     if is_nested && serde_json::from_slice::<IgnoredAny>(data).is_ok() {
         let end = whole.map(|(end, _)| end);
-        assert_eq!(end, Some(data.trim_ascii_end().len()), "the end of a value");
+        assert_eq!(
+            end,
+            Some(data.trim_ascii_end().len()),
+            "the value ends at another place"
+        );
     }
     if whole.is_some() { "ends" } else { "goes on" }
 }

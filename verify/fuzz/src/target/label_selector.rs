@@ -1,4 +1,5 @@
-//! A label selector: its printed form parses to the same selector, and library and server select the same objects.
+//! A label selector: its printed form parses to the same selector, and library and server select the same
+//! objects.
 
 use std::{cell::OnceCell, collections::BTreeMap};
 
@@ -97,7 +98,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
             assert!(error.position() <= text.len());
             assert_eq!(
                 answer.code, 400,
-                "the library refuses it ({error}), the server does not"
+                "the library rejects it ({error}), the server does not"
             );
             let error_text = error.to_string();
             let expected = error_text.rsplit_once("expected ").map(|(_, what)| what);
@@ -109,7 +110,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     };
     assert_eq!(
         answer.code, 200,
-        "the server refuses what the library takes: {}",
+        "the server rejects what the library accepts: {}",
         answer.json["message"]
     );
     let printed = selector.to_string();
@@ -130,7 +131,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
         }
         assert_eq!(
             here, there,
-            "library and server select others by {printed:?}"
+            "library and server select different objects with {printed:?}"
         );
     }
     let operators = selector

@@ -18,7 +18,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     for chunks in pieces::cuts(data) {
         let chunks = chunks.into_iter().map(|chunk| spoilt(chunk, bug));
         let cut = split_list(chunks);
-        assert_eq!(cut, whole, "another way to cut it gives something else");
+        assert_eq!(cut, whole, "another split has another result");
     }
     if let Ok(list) = serde_json::from_slice::<Members<'_>>(data)
         && list.are_plain(&READ)
@@ -45,7 +45,7 @@ fn compare(list: &Members<'_>, split: &Split) {
             let items: Vec<&RawValue> = serde_json::from_str(items).unwrap_or_default();
             let expected: Vec<_> = items.iter().map(|item| item.get().as_bytes()).collect();
             let found: Vec<_> = split.pieces.iter().map(|(_, bytes)| &bytes[..]).collect();
-            assert_eq!(found, expected, "the items are others");
+            assert_eq!(found, expected, "the items differ");
             let metadata = list.get("metadata").unwrap_or("null");
             let metadata: serde_json::Value = serde_json::from_str(metadata).unwrap_or_default();
             let revision = metadata["resourceVersion"].as_str().unwrap_or_default();

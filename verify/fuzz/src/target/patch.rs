@@ -76,7 +76,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let before = get(&server, path).json;
     let request = Request::patch(path).header("content-type", media_type);
     let request = request.body(Bytes::copy_from_slice(body));
-    let answer = ask(&server, request.expect("all of it is fixed"));
+    let answer = ask(&server, request.expect("the request is valid"));
     let after = get(&server, path).json;
     if answer.code != 200 {
         assert_eq!(after, before, "refused with {}, but applied", answer.code);
@@ -89,7 +89,10 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
         return format!("{how} {of} {} {} {message}", answer.code, answer.reason());
     }
     // A patch can remove the last finalizer of a deleted object; no object is deleted here.
-    assert_eq!(after, answer.json, "what is answered is not what is stored");
+    assert_eq!(
+        after, answer.json,
+        "the response differs from the stored object"
+    );
     for member in KEPT {
         assert_eq!(
             after["metadata"][member], before["metadata"][member],
@@ -101,11 +104,15 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     assert_eq!(
         revision(&after) == revision(&before),
         is_same,
-        "a revision is one state"
+        "two states have the same revision"
     );
     if how == "merge" && path.starts_with("/apis") {
         let expected = merged(&before, body, bug);
-        assert_eq!(rest(&after), rest(&expected), "it was merged otherwise");
+        assert_eq!(
+            rest(&after),
+            rest(&expected),
+            "the merge has another result"
+        );
     }
     format!("{how} {of} patched, the same: {is_same}")
 }
@@ -133,7 +140,7 @@ fn rest(object: &Value) -> Map<String, Value> {
 
 /// Implements RFC 7386.
 fn merged(object: &Value, patch: &[u8], bug: Option<Bug>) -> Value {
-    let patch: Value = serde_json::from_slice(patch).expect("what was applied is JSON");
+    let patch: Value = serde_json::from_slice(patch).expect("an applied patch is JSON");
     let mut object = object.clone();
     // Kubernetes treats a null as an empty patch.
     if patch.is_object() {
@@ -150,7 +157,9 @@ fn merge(target: &mut Value, patch: &Value, bug: Option<Bug>) {
     if !target.is_object() {
         *target = json!({});
     }
-    let members = target.as_object_mut().expect("it was made one");
+    let members = target
+        .as_object_mut()
+        .expect("it was replaced by an object");
     for (name, value) in patch {
         if value.is_null() && bug != Some(Bug::NullIsStored) {
             members.remove(name);

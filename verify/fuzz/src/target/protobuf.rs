@@ -62,7 +62,7 @@ pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     assert_eq!(
         &get(&server, &format!("{path}/{name}")).json,
         object,
-        "it reads otherwise"
+        "a read returns another object"
     );
     // The same object sent as JSON is stored equally, so the body produced nothing that JSON would not.
     let mut copy = object.clone();
@@ -75,7 +75,7 @@ pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let copied = copied.expect("the path is the same");
     assert_eq!(
         copied.code, 201,
-        "as JSON it is refused: {}",
+        "the same object as JSON is rejected: {}",
         copied.json["message"]
     );
     format!("created {}", object["kind"])

@@ -41,7 +41,7 @@ pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
         let message = error.to_string();
         assert!(
             !message.contains(char::is_control),
-            "{message:?} is no line"
+            "{message:?} is not one line"
         );
         assert!(message.len() <= MESSAGE_BYTES, "{} bytes", message.len());
         assert!(error.retry_after().is_none_or(|pause| !pause.is_zero()));

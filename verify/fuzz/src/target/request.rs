@@ -37,7 +37,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
         assert!(may_write || after == before, "{method} {path} wrote");
         assert!(
             answer.code < 400 || after == before,
-            "{method} {path} was refused with {} and wrote",
+            "{method} {path} was rejected with {} and changed something",
             answer.code
         );
         check_object(&answer);

@@ -49,16 +49,12 @@ fn judge(text: &[u8]) -> String {
             return what.chars().filter(|char| !char.is_numeric()).collect();
         }
         Err(ColdReason::OtherFormat(_)) => return "another format".to_owned(),
-        Err(other) => panic!("bytes that can be read are {other:?}"),
+        Err(other) => panic!("readable bytes returned {other:?}"),
     };
     let objects: usize = sources.iter().map(Vec::len).sum();
     if let Some(saved) = save_store(&sources) {
-        let again = load_store::<ConfigMap>(&saved).expect("what was saved is loaded");
-        assert_eq!(
-            shown(&again),
-            shown(&sources),
-            "it is saved as something else"
-        );
+        let again = load_store::<ConfigMap>(&saved).expect("a saved store can be loaded");
+        assert_eq!(shown(&again), shown(&sources), "it is saved differently");
         return format!("{} sources, {objects} objects", sources.len().min(3));
     }
     // A line of the file can exceed the size limit when it is written again.

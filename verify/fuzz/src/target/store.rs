@@ -62,7 +62,9 @@ impl Under {
                 let colours = argument >> 5;
                 let change = self.writer.add(object(argument, colours, self.revision));
                 let is_new = self.model.insert(name(argument), colours).is_none();
-                let change = change.expect("it has a name").expect("nothing is older");
+                let change = change
+                    .expect("it has a name")
+                    .expect("no revision is older");
                 assert_eq!(
                     matches!(change, kube_informer::indexer::Change::Added { .. }),
                     is_new
@@ -92,7 +94,9 @@ impl Under {
                     .collect();
             }
             4 if self.has_late => {
-                self.writer.remove_index(INDICES[1]).expect("it is there");
+                self.writer
+                    .remove_index(INDICES[1])
+                    .expect("the index exists");
                 self.has_late = false;
             }
             4 => {
@@ -113,7 +117,7 @@ fn same(snapshot: &Snapshot<ConfigMap>, model: &Model, indices: &[&str]) {
         .map(|object| object.object_name().clone())
         .collect();
     let expected: Vec<_> = model.keys().cloned().collect();
-    assert_eq!(names, expected, "the objects are others");
+    assert_eq!(names, expected, "the objects differ");
     assert_eq!(snapshot.len(), model.len());
     for index in indices {
         for (bit, colour) in COLOURS.iter().enumerate() {
@@ -129,7 +133,7 @@ fn same(snapshot: &Snapshot<ConfigMap>, model: &Model, indices: &[&str]) {
         let values = snapshot.index_values(*index).expect("the index exists");
         let used = |bit: &usize| model.values().any(|colours| *colours >> bit & 1 == 1);
         let expected = (0..COLOURS.len()).filter(used).count();
-        assert_eq!(values.len(), expected, "{index}: how many colours");
+        assert_eq!(values.len(), expected, "{index}: the number of colours");
     }
     for (name, colours) in model {
         let object = snapshot.get(name).and_then(|object| object.live());

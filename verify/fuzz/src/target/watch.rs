@@ -20,8 +20,8 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
         }
         match &events {
             Some(events) => {
-                assert_eq!(&cut.pieces, events, "the events are others");
-                assert_eq!(cut.end, whole.end, "another way to cut it ends otherwise");
+                assert_eq!(&cut.pieces, events, "the events differ");
+                assert_eq!(cut.end, whole.end, "another split ends differently");
             }
             None => compare(&cut, &whole),
         }
@@ -59,7 +59,7 @@ fn compare(cut: &Split, whole: &Split) {
     let (found, all) = (&cut.pieces, &whole.pieces);
     assert!(
         all.starts_with(found),
-        "{found:?} is not how {all:?} begins"
+        "{found:?} is not a prefix of {all:?}"
     );
     if cut.end == whole.end && found.len() == all.len() {
         return;
@@ -72,7 +72,7 @@ fn compare(cut: &Split, whole: &Split) {
     };
     assert!(
         cut.end.is_err() && for_a_reason,
-        "cut it ends with {:?} after {} of {} events",
+        "in pieces it ends with {:?} after {} of {} events",
         cut.end,
         found.len(),
         all.len()

@@ -51,7 +51,7 @@ impl<S: ListerWatcher> Spoilt<S> {
             });
         }
         let response = match (self.bug, opened) {
-            (Some(Bug::Panics), Err(_)) => panic!("planted: a refused watch"),
+            (Some(Bug::Panics), Err(_)) => panic!("planted: a rejected watch"),
             (Some(Bug::GoneIgnored), Err(error)) if error.class() == Class::Expired => {
                 let nothing: ByteStream = Box::pin(futures_util::stream::empty());
                 return Ok(nothing.into());

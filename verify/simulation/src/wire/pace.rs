@@ -77,17 +77,17 @@ impl Pace {
         let lists = matches!(asked, Asked::List | Asked::Stream);
         let heard_old = std::mem::take(&mut self.heard_old);
         if lists && heard_old && !self.compared {
-            return Err(format!("a {asked:?} because of an event of an old object"));
+            return Err(format!(
+                "a {asked:?} in response to an event of an old object"
+            ));
         }
         if lists && self.no_list_before.is_some_and(|at| now < at) {
-            return Err(format!(
-                "a {asked:?} after a watch that was refused for now"
-            ));
+            return Err(format!("a {asked:?} after a temporarily rejected watch"));
         }
         match self.not_before.filter(|at| now < *at) {
             None => Ok(()),
             Some(at) => Err(format!(
-                "a {asked:?} {:?} too early after {} refusals",
+                "a {asked:?} {:?} too early after {} failures",
                 at - now,
                 self.refusals
             )),
@@ -121,17 +121,17 @@ impl Pace {
     }
 }
 
-/// Whether this watch resumes from its revision once the server is available again.
+/// Returns whether this watch resumes from its revision once the server is available again.
 fn keeps_its_revision(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::Unavailable | Class::Timeout);
     asked == Asked::Watch && (is_away || class == Class::Unauthorized)
 }
 
-/// Whether a failure requires a pause.
+/// Returns whether a failure requires a pause.
 ///
-/// A revision that is too old or too new, and an unsupported streaming list or request, are retried immediately in
-/// another way.
+/// A revision that is too old or too new, and an unsupported streaming list or request, are retried
+/// immediately in another way.
 fn must_pause(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::TooManyRequests | Class::ConnectionRefused);

@@ -34,8 +34,8 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 /// The longest period, and the same again for the timer that checks which handlers are due.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Maximum requests of a source without new faults at once, for all faults that wait for requests (three times each, a
-/// list and a watch, and one retry); further ones are limited by backoff.
+/// Maximum requests of a source without new faults at once, for all faults that wait for requests (three
+/// times each, a list and a watch, and one retry); further ones are limited by backoff.
 const BURST: usize = 30;
 /// The first pause is at least 0.8 s; only two minutes without failures reset the backoff to it.
 const PER_MINUTE: usize = 20;
@@ -54,17 +54,25 @@ impl<K: Stored> World<'_, K> {
         self.check_synced(&snapshot)?;
         let (queued, most) = (self.informer.queued(), self.queue_max());
         if queued > most {
-            return Err(format!("{queued} changes wait, at most {most} may"));
+            return Err(format!(
+                "{queued} changes are queued, more than the limit of {most}"
+            ));
         }
         for user in &self.users {
             user.check_history()?;
             let (depth, most) = (user.registration.depth(), user.depth_max());
-            // The first list bypasses a full buffer: whether an informer has synced does not depend on handlers.
+            // The first list bypasses a full buffer: whether an informer has synced does not depend on
+            // handlers.
             if depth > most && user.registration.has_synced() {
-                return Err(format!("{depth} notifications wait, at most {most} may"));
+                return Err(format!(
+                    "{depth} notifications are queued, more than the limit of {most}"
+                ));
             }
             if user.registration.has_synced() && !user.history.has_synced() {
-                return Err("a handler has synced that has not heard everything".to_owned());
+                return Err(
+                    "a registration has synced before its handler has received everything"
+                        .to_owned(),
+                );
             }
         }
         while let Some(read) = self.reads.try_join_next() {
@@ -84,7 +92,7 @@ impl<K: Stored> World<'_, K> {
         if counted != snapshot.broken_count() {
             let broken = snapshot.broken_count();
             return Err(format!(
-                "{broken} objects are broken, the status has {counted}"
+                "{broken} objects are broken, but the status reports {counted}"
             ));
         }
         let read: Vec<_> = self
@@ -93,7 +101,7 @@ impl<K: Stored> World<'_, K> {
             .collect();
         for (_, object) in read {
             if planted::lists(self.bug, snapshot, &object) {
-                return Err(format!("{object:?} is listed after it was read in vain"));
+                return Err(format!("{object:?} is listed although it failed to decode"));
             }
             self.outcome.seen.checked("broken when read");
         }
@@ -147,13 +155,15 @@ impl<K: Stored> World<'_, K> {
         sleep(RESYNCED_WITHIN).await;
         self.check_rate(RESYNCED_WITHIN, self.wire.requests() - asked)?;
         let told = timeout(TOLD_WITHIN, self.informer.informer.handlers_idle()).await;
-        told.map_err(|_| "handlers are never done with a resync".to_owned())?;
+        told.map_err(|_| "handlers have not finished a resync in time".to_owned())?;
         let want = truth::on_server(&self.server, &self.life.setting);
         for (user, (events, resynced)) in self.users.iter().zip(before) {
             user.check_history()?;
             let is_quiet = user.handler.resync == 0 && self.harm.is_empty();
             if is_quiet && user.history.events() != events {
-                return Err("a handler hears something while nothing happens".to_owned());
+                return Err(
+                    "a handler without resyncs received an event while nothing changed".to_owned(),
+                );
             }
             let now = user.history.resynced();
             let mut wanted = want.iter().filter(|(_, state)| {
@@ -164,15 +174,16 @@ impl<K: Stored> World<'_, K> {
                 return Err(format!("no resync of {name} in {RESYNCED_WITHIN:?}"));
             }
         }
-        self.outcome.seen.checked("resync heard");
+        self.outcome.seen.checked("resync received");
         Ok(())
     }
 
     /// Ignores a failed read where the faults explain it.
     ///
-    /// Revisions are not ordered after a restore, and a cache that received wrong events can report a wrong state.
+    /// Revisions are not ordered after a restore, and a cache that received wrong events can report a wrong
+    /// state.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
-        self.outcome.seen.checked("own write read");
+        self.outcome.seen.checked("read of an own write");
         if self.harm.is_empty() { read } else { Ok(()) }
     }
 
@@ -196,7 +207,7 @@ impl<K: Stored> World<'_, K> {
                     let want = self.truth.at(revision).cloned().unwrap_or_default();
                     let differs = truth::difference(&have, &truth::part(&want, namespace));
                     return Err(format!(
-                        "the cache is not what the server had at revision {revision}:\n    {differs}"
+                        "the cache differs from the server's state at revision {revision}:\n    {differs}"
                     ));
                 }
             }
@@ -204,7 +215,7 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// The namespaces of the informer's sources; `None` for one over all.
+    /// Returns the namespaces of the informer's sources; `None` for one over all.
     fn namespaces(&self) -> Vec<Option<&'static str>> {
         match self.life.setting.scope {
             Scope::TwoNamespaces => NAMESPACES[..2].iter().copied().map(Some).collect(),
@@ -221,7 +232,7 @@ impl<K: Stored> World<'_, K> {
         let most = most.saturating_mul(self.life.setting.sources());
         if asked > most {
             return Err(format!(
-                "{asked} requests in {time:?}, at most {most} may be"
+                "{asked} requests in {time:?}, more than the limit of {most}"
             ));
         }
         Ok(())
@@ -274,7 +285,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Whether every source has reached the server's revision.
+    /// Returns whether every source has reached the server's revision.
     fn is_newest(&self, snapshot: &Snapshot<K>) -> bool {
         let newest = self.server.revision().to_string();
         let sources = (0..).zip(self.namespaces());
@@ -288,7 +299,9 @@ impl<K: Stored> World<'_, K> {
         let informer = &self.informer.informer;
         let told = timeout(TOLD_WITHIN, informer.handlers_idle()).await;
         if told.is_err() {
-            return Err(format!("{TOLD_WITHIN:?} later handlers have not been told"));
+            return Err(format!(
+                "handlers have not received everything within {TOLD_WITHIN:?}"
+            ));
         }
         let want = truth::on_server(&self.server, &self.life.setting);
         for user in &self.users {
@@ -298,7 +311,7 @@ impl<K: Stored> World<'_, K> {
         while !self.reads.is_empty() && self.harm.is_empty() {
             let Ok(Some(read)) = timeout(Duration::from_secs(1), self.reads.join_next()).await
             else {
-                return Err("somebody still waits to read their own write".to_owned());
+                return Err("a read of an own write is still pending".to_owned());
             };
             self.check_read(read.map_err(|error| error.to_string())?)?;
         }
@@ -318,9 +331,9 @@ impl<K: Stored> World<'_, K> {
         self.check_woken(&want).await?;
         let different = self.informer.informer.status().get().consistency.different;
         if different > 0 && self.harm.is_empty() {
-            return Err("a comparison found a difference, and nothing was lost".to_owned());
+            return Err("a comparison found a difference although no event was lost".to_owned());
         }
-        self.outcome.seen.checked("everything right in the end");
+        self.outcome.seen.checked("final state");
         self.check_now()
     }
 
@@ -338,21 +351,21 @@ impl<K: Stored> World<'_, K> {
         }
         let differs = truth::difference(&woken.states(), want);
         Err(format!(
-            "a controller that reads the overlay is not woken:\n    {differs}"
+            "a controller that reads the overlay when woken has another state:\n    {differs}"
         ))
     }
 
     fn check_user(&self, user: &User<K>, want: &States) -> Result<(), Wrong> {
         user.check_history()?;
         if !user.registration.has_synced() {
-            return Err("it has never synced".to_owned());
+            return Err("the registration has not synced".to_owned());
         }
         let mut want = want.clone();
         want.retain(|_, state| state.web || !user.handler.filtered);
         let told = user.history.state();
         if told != want {
             let differs = truth::difference(&told, &want);
-            return Err(format!("what it was told leads elsewhere:\n    {differs}"));
+            return Err(format!("its events lead to another state:\n    {differs}"));
         }
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_)) && !self.gaps;
         let merged = user.handler.buffer == ListenerBuffer::Coalesce;
@@ -365,7 +378,9 @@ impl<K: Stored> World<'_, K> {
                 .truth
                 .was_ever(namespace, &truth::part(&at_sync, namespace));
             if !was {
-                return Err(format!("it had synced with what never was: {at_sync:?}"));
+                return Err(format!(
+                    "it synced with a state that the server never had: {at_sync:?}"
+                ));
             }
         }
         Ok(())
@@ -375,7 +390,7 @@ impl<K: Stored> World<'_, K> {
 /// Checks that the indices match the objects of the same snapshot.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
-    // Functions of the whole object can't index them.
+    // Index functions that read the whole object can't index broken objects.
     let broken = truth::broken(snapshot);
     let is_placed =
         |index: &str, name| !broken.contains(name) || index == "app" && !reads_each_state;

@@ -138,7 +138,7 @@ impl<K: Stored> Running<K> {
         }
     }
 
-    /// Number of changes queued for the cache.
+    /// Returns the number of changes queued for the cache.
     pub(super) fn queued(&self) -> usize {
         let sampler = self.sampler.0.lock();
         let sample = sampler.as_ref().and_then(InformerSampler::sample);

@@ -29,7 +29,7 @@ pub(super) struct User<K> {
 }
 
 impl<K: Stored> User<K> {
-    /// Whether this handler can block the informer when its buffer is full.
+    /// Returns whether this handler can block the informer when its buffer is full.
     pub(super) fn holds_up(&self) -> bool {
         self.handler.bound().is_some()
     }
@@ -120,17 +120,17 @@ impl<K: Stored> World<'_, K> {
         let user = self.users.remove(1 + number % (self.users.len() - 1));
         let removed = super::timeout(super::STOPS_WITHIN, user.registration.remove());
         if super::sound(removed).await?.is_err() {
-            return Err("a handler that leaves is still called".to_owned());
+            return Err("the removal of a handler did not complete in time".to_owned());
         }
         if user.history.is_being_told() {
-            return Err("a handler has left, and is called".to_owned());
+            return Err("a callback is running after the handler was removed".to_owned());
         }
         let told = user.history.state();
         for _ in 0..10 {
             super::yield_now().await;
         }
         if told != user.history.state() {
-            return Err("a handler that has left hears on".to_owned());
+            return Err("a removed handler received an event".to_owned());
         }
         self.outcome.trace.append(&mut user.history.take_lines());
         user.history.wrong().map_or(Ok(()), Err)
@@ -171,7 +171,7 @@ impl<K: Stored> World<'_, K> {
         let read = read.map_or(0, |object| order(&object));
         if read < revision && self.harm.is_empty() {
             return Err(format!(
-                "{} was written as {revision}, and is read as {read} through the overlay",
+                "{} was written at revision {revision}, but the overlay returns {read}",
                 written.key
             ));
         }
@@ -201,9 +201,7 @@ impl<K: Stored> World<'_, K> {
         self.informer.woken.wrote(&key.object_name());
         let read = overlay.find(&key.object_name());
         if read.is_some_and(|object| object.uid() == &*uid) && self.harm.is_empty() {
-            return Err(format!(
-                "{key} was deleted, and is read through the overlay"
-            ));
+            return Err(format!("{key} was deleted, but the overlay returns it"));
         }
         let informer = self.informer.informer.clone();
         let name = key.object_name();
@@ -212,14 +210,14 @@ impl<K: Stored> World<'_, K> {
             let gone = informer.wait_for_deleted(&name, &*uid, FOR_EVER).await;
             if gone.is_ok() && !informer.has_synced() {
                 return Err(format!(
-                    "{key} was seen to be deleted before the first list"
+                    "the wait for the deletion of {key} ended before the first list"
                 ));
             }
             let read = informer.indexer().get(&name);
             match read {
-                Some(object) if object.uid() == &*uid && !informer.is_stopped() => {
-                    Err(format!("{key} was seen to be deleted, and is read"))
-                }
+                Some(object) if object.uid() == &*uid && !informer.is_stopped() => Err(format!(
+                    "the wait for the deletion of {key} ended, but the cache returns it"
+                )),
                 _ => Ok(()),
             }
         });
@@ -235,7 +233,7 @@ fn has_at_least<K: Stored>(
     let read = informer.indexer().get(&key.object_name());
     match read {
         Some(object) if order(&object) < revision && !informer.is_stopped() => Err(format!(
-            "{key} was written as {revision}, waited for, and read as {}",
+            "the wait for {key} at revision {revision} ended, but the cache returns {}",
             order(&object)
         )),
         _ => Ok(()),

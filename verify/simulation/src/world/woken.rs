@@ -53,7 +53,7 @@ impl<K: Stored> Woken<K> {
         self.view.look(name);
     }
 
-    /// The states that it has read.
+    /// Returns the states that it has read.
     pub(super) fn states(&self) -> States {
         self.view.read.lock().clone()
     }

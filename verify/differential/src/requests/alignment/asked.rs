@@ -15,7 +15,8 @@ pub(super) enum Pause {
     None,
     /// The next pause of a backoff: twice the one before.
     Backoff,
-    /// The server's `Retry-After`, or client-go's pause before it retries a request whose connection was reset.
+    /// The server's `Retry-After`, or client-go's pause before it retries a request whose connection was
+    /// reset.
     Repeat,
     /// The timeout of a streaming list without events.
     InitialEvents,
@@ -54,7 +55,7 @@ pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
     Some((requests.collect(), store))
 }
 
-/// Whether this is the label of the nth pause of a backoff, from 0.
+/// Returns whether this is the label of the nth pause of a backoff, from 0.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
@@ -106,7 +107,7 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             is_stuck: has_expired(verb, before) || before.is_none() && verb == "garbage",
         });
         if pause == Pause::Minute {
-            // It is sent next to the watch, which continues.
+            // The watch continues while the probe is sent.
             continue;
         }
         fresh &= pause == Pause::None && !is_free(verb, before);
@@ -117,13 +118,13 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
     requests
 }
 
-/// Whether the next request need not wait, because this may not be a failure.
+/// Returns whether the next request need not wait, because the previous result may not be a failure.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
 }
 
-/// Whether this is an expired watch.
+/// Returns whether the previous request, or the operation without one, is an expired watch.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
@@ -132,7 +133,7 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Whether the server, or a proxy in front of it, was unavailable.
+/// Returns whether the server, or a proxy in front of it, was unavailable.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
@@ -142,7 +143,7 @@ fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Whether a watch rejected with this result keeps its revision.
+/// Returns whether a watch rejected with this result keeps its revision.
 pub(super) fn is_away(outcome: &str) -> bool {
     ["401", "502", "503"].contains(&outcome)
 }
@@ -151,7 +152,7 @@ pub(super) fn is_stream(asked: &str) -> bool {
     asked.contains(" sendInitialEvents=true")
 }
 
-/// Whether the request is a watch from a revision, without initial objects.
+/// Returns whether the request is a watch from a revision, without initial objects.
 pub(super) fn is_watch(asked: &str) -> bool {
     asked.starts_with("watch ") && !is_stream(asked)
 }
@@ -164,7 +165,7 @@ pub(super) fn is_page(asked: &str) -> bool {
     asked.starts_with("list ") && asked.contains(" continue=next")
 }
 
-/// The requested revision; empty if there is none.
+/// Returns the requested revision; empty if there is none.
 pub(super) fn revision(asked: &str) -> &str {
     let value = asked
         .split(' ')
@@ -172,7 +173,7 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
-/// The revisions of lists after earlier expired watches.
+/// Returns the revisions of lists after earlier expired watches.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
     let texts = before.filter_map(|answer| answer.text());
@@ -185,7 +186,7 @@ pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     lists.filter(|revision| !revision.is_empty()).collect()
 }
 
-/// Whether there may be changes after the last event or bookmark that no watch delivers.
+/// Returns whether there may be changes after the last event or bookmark that no watch delivers.
 pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     let done = moment.sequence.operations[..=moment.at].iter().rev();
     let verbs = done.flat_map(|operation| {
@@ -197,7 +198,9 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// The library's requests before which a lost connection, or a watch closed early, has not been probed.
+/// Returns for each of the library's requests whether a probe is due before it.
+///
+/// A probe is due after a lost connection or a watch that was closed early.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

@@ -1,4 +1,4 @@
-//! What each rule accepts, and similar requests that it does not accept.
+//! Tests of each rule with requests that it accepts, and similar ones that it rejects.
 
 use super::*;
 use crate::sequence::{Answer, Operation, Sequence, Step};
@@ -6,7 +6,7 @@ use crate::sequence::{Answer, Operation, Sequence, Step};
 /// An operation's verb, and the requests of both sides.
 type Told<'a> = (&'static str, &'a str, &'a str);
 
-/// The divergences for the last of these operations, in alphabetical order.
+/// Returns the divergences for the last of these operations, in alphabetical order.
 fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {
     let sequence = Sequence {
         component: "requests",
@@ -48,7 +48,7 @@ const LISTED: &str = "after 0.8 s list resourceVersion=5: 200; watch resourceVer
 const AT_ONCE_LISTED: &str = "list resourceVersion=5: 200; watch resourceVersion=5: 200";
 
 #[test]
-fn only_what_has_expired_may_be_listed_for_at_once_and_only_the_first_time() {
+fn only_the_first_list_after_an_expiry_may_be_sent_immediately() {
     assert_eq!(
         accepted(&[("gone", LISTED, AT_ONCE_LISTED)]),
         Some(one("the_first_relist_is_at_once"))
@@ -71,7 +71,7 @@ fn only_what_has_expired_may_be_listed_for_at_once_and_only_the_first_time() {
 }
 
 #[test]
-fn a_pause_that_is_not_the_next_of_its_own_back_off_is_never_accepted() {
+fn a_pause_that_is_not_the_next_one_of_its_backoff_is_rejected() {
     for pause in ["1.6", "3.2", "51.2"] {
         let ours = LISTED.replace("0.8", pause);
         assert_eq!(accepted(&[("internal", LISTED, &ours)]), None, "{pause}");
@@ -85,7 +85,7 @@ fn a_pause_that_is_not_the_next_of_its_own_back_off_is_never_accepted() {
 }
 
 #[test]
-fn another_store_revision_or_outcome_or_one_request_more_is_never_accepted() {
+fn a_different_store_or_revision_or_outcome_or_number_of_requests_is_rejected() {
     let other = AT_ONCE_LISTED.replace("list resourceVersion=5", "list resourceVersion=4");
     assert_eq!(accepted(&[("gone", LISTED, &other)]), None);
     let other = AT_ONCE_LISTED.replace(
@@ -101,7 +101,7 @@ fn another_store_revision_or_outcome_or_one_request_more_is_never_accepted() {
 }
 
 #[test]
-fn a_probe_is_accepted_when_a_connection_was_lost_and_nobody_has_asked_since() {
+fn a_probe_is_accepted_after_a_lost_connection_that_has_not_been_probed() {
     let theirs = "watch resourceVersion=5: 200";
     let ours = "after 0.8 s list resourceVersion=5 resourceVersionMatch=NotOlderThan limit=1: 200; \
                 watch resourceVersion=5: 200";
@@ -147,7 +147,7 @@ fn a_probe_is_accepted_when_a_connection_was_lost_and_nobody_has_asked_since() {
 }
 
 #[test]
-fn a_probe_behind_a_watch_that_was_closed_is_at_once_or_when_the_minute_is_over() {
+fn a_probe_after_a_closed_watch_is_sent_immediately_or_after_a_minute() {
     let name = "a_lost_connection_is_probed";
     let theirs = "watch resourceVersion=5: 200";
     let probed = |at| {
@@ -186,14 +186,14 @@ fn a_probe_behind_a_watch_that_was_closed_is_at_once_or_when_the_minute_is_over(
     assert_eq!(
         accepted(&[("close_at_once", &closes, &watched)]),
         None,
-        "the watch goes on"
+        "the watch continues"
     );
     let again = format!("{later}; {beside}");
     assert_eq!(accepted(&[("close_at_once", &closes, &again)]), None);
 }
 
 #[test]
-fn the_newest_state_is_asked_for_at_a_revision_that_has_expired_before_and_nowhere_else() {
+fn a_list_of_the_newest_state_is_accepted_only_for_a_revision_that_has_expired_before() {
     let ours = AT_ONCE_LISTED.replace("list resourceVersion=5", "list limit=500");
     let first = ("gone", LISTED, AT_ONCE_LISTED);
     let (expired, at_once) = (
@@ -223,14 +223,14 @@ fn the_newest_state_is_asked_for_at_a_revision_that_has_expired_before_and_nowhe
     assert_eq!(
         accepted(&[first, ("gone", LISTED, &newer)]),
         Some((vec![expired, at_once], true)),
-        "client-go has stayed behind"
+        "client-go has an older state"
     );
     let older = ours.replace("watch resourceVersion=5", "watch resourceVersion=4");
     assert_eq!(accepted(&[first, ("gone", LISTED, &older)]), None);
 }
 
 #[test]
-fn a_list_stands_for_a_streaming_one_only_when_that_was_given_up() {
+fn a_list_may_replace_only_a_streaming_list_that_was_given_up() {
     let stream = "watch resourceVersion=5 sendInitialEvents=true";
     let listed = "list resourceVersion=5: 200; watch resourceVersion=5: 200";
     let theirs = format!("{stream}: 422; {listed}; then; after 0.8 s {stream}: 200");
@@ -264,7 +264,7 @@ fn a_list_stands_for_a_streaming_one_only_when_that_was_given_up() {
 }
 
 #[test]
-fn a_spoilt_object_is_the_only_reason_to_ask_for_nothing() {
+fn only_an_undecodable_object_explains_a_missing_request() {
     let name = "an_object_that_can_not_be_decoded_is_kept";
     assert_eq!(accepted(&[("spoil", LISTED, "")]), Some(one(name)));
     assert_eq!(accepted(&[("garbage", LISTED, "")]), None);
@@ -272,7 +272,7 @@ fn a_spoilt_object_is_the_only_reason_to_ask_for_nothing() {
 }
 
 #[test]
-fn watch_refused_for_now_may_be_requested_again_where_client_go_lists() {
+fn a_temporarily_rejected_watch_may_be_retried_where_client_go_lists() {
     let probe = "list resourceVersion=5 resourceVersionMatch=NotOlderThan limit=1: 200";
     let theirs = |at| {
         format!(
@@ -335,7 +335,7 @@ fn watch_refused_for_now_may_be_requested_again_where_client_go_lists() {
 }
 
 #[test]
-fn empty_streaming_list_may_be_confirmed_by_a_list_and_no_other() {
+fn only_an_empty_streaming_list_may_be_confirmed_by_a_list() {
     let stream = "watch resourceVersion=5 sendInitialEvents=true: 200";
     let ours = format!("{stream}; list limit=500: 200; watch resourceVersion=6: 200");
     let accepted = |ours: &str, store: &str| {

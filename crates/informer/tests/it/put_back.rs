@@ -2,23 +2,29 @@
 //! is noticed by, and whatever stands between reflector and store, what the server has then is in the
 //! cache, and handlers have heard of it.
 
-use std::{collections::VecDeque, time::Duration};
+mod notices;
+mod queues;
+
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Event, EventHandler, InitialList, MutationCache, Object, SharedInformer,
     indexer::{self, Indexers},
-    object::{Deleted, Known},
-    queue::{Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Queue, Replaced},
-    reflector::{Delta, DeltaKind, Reflector},
+    queue::DeltaFifo,
+    reflector::Reflector,
     shared_informer::{Builder, ListenerBuffer, RevisionError},
     transport::Class,
 };
 use kube_informer_apiserver::Server;
 use tokio::time::sleep;
 
+use self::{
+    notices::{Says, notices},
+    queues::{QUEUES, over_each_queue},
+};
 use crate::{
-    script::{Answer, Script, Then, body, error_event, event, hangs, list},
+    script::{Answer, Script, Then, body, error_event, event, list},
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
@@ -86,175 +92,6 @@ impl Colours {
         told.sort();
         told
     }
-}
-
-/// A queue of one's own, which makes its changes out of the parts of what it is given.
-#[derive(Default)]
-struct Plain(VecDeque<Batch<Pod>>);
-
-impl Plain {
-    fn single(&mut self, delta: Delta<Pod>) {
-        let reached: Vec<_> = match &delta.kind {
-            DeltaKind::Bookmark { revision } => vec![(delta.source, revision.clone())],
-            _ => Vec::new(),
-        };
-        self.0.push_back(Batch {
-            in_initial_list: false,
-            completes: reached.first().map(|(source, _)| *source),
-            deltas: vec![Delta::new(delta.source, delta.kind)],
-            reached,
-        });
-    }
-}
-
-impl Queue<Pod> for Plain {
-    fn push(&mut self, delta: Delta<Pod>, _: &dyn Known<Pod>) -> Result<(), KeyError<Pod>> {
-        self.single(delta);
-        Ok(())
-    }
-
-    fn replace(
-        &mut self,
-        list: Replaced<Pod>,
-        known: &dyn Known<Pod>,
-    ) -> Result<(), KeyErrors<Pod>> {
-        let Replaced {
-            source,
-            objects,
-            revision,
-        } = list;
-        known.for_each(&mut |from, name, object| {
-            if from == source && objects.iter().all(|listed| listed.object_name() != name) {
-                let gone = Deleted::FinalStateUnknown {
-                    name: name.clone(),
-                    last_known: Some(object.clone()),
-                };
-                self.single(Delta::new(source, DeltaKind::Deleted(gone)));
-            }
-        });
-        for object in objects {
-            self.single(Delta::new(source, DeltaKind::Replaced(object)));
-        }
-        self.single(Delta::new(source, DeltaKind::Bookmark { revision }));
-        Ok(())
-    }
-
-    fn resync(&mut self, _: &dyn Known<Pod>) {}
-
-    fn pop_batch(&mut self, room: usize) -> Option<Batch<Pod>> {
-        if room == 0 {
-            return None;
-        }
-        self.0.pop_front()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-}
-
-const QUEUES: usize = 5;
-
-/// The same informer over every queue.
-fn over_each_queue(informer: impl Fn() -> Builder<Pod>) -> [(&'static str, Builder<Pod>); QUEUES] {
-    [
-        ("in order", informer()),
-        (
-            "one by one",
-            informer().queue(InOrder::new().batch_size(1)).batch_size(1),
-        ),
-        ("by keys", informer().queue(DeltaFifo::new())),
-        (
-            "as sync",
-            informer().queue(DeltaFifo::new().emit_replaced(false)),
-        ),
-        ("plain", informer().queue(Plain::default())),
-    ]
-}
-
-/// What a server tells from which it is known that it has gone back, or may have.
-struct Notice {
-    what: &'static str,
-    /// What the watch tells, after a list at revision 5, and how it ends.
-    watch: (String, Then),
-    /// What is answered then, before everything is told anew.
-    answers: fn() -> Vec<Answer>,
-    /// At which revisions it is.
-    revisions: &'static [u64],
-    says: Says,
-}
-
-#[derive(Clone, Copy)]
-enum Says {
-    WentBack,
-    Doubt,
-}
-
-const BACK_OR_ON: &[u64] = &[4, 5, 9];
-
-fn notices(way: InitialList) -> Vec<Notice> {
-    use Says::{Doubt, WentBack};
-
-    let notice = |says, what, watch, answers| Notice {
-        what,
-        watch,
-        answers,
-        revisions: BACK_OR_ON,
-        says,
-    };
-    // That is also what a server says that lags behind, so what is listed next must say it too.
-    let refused = |what, watch| Notice {
-        revisions: &[4],
-        ..notice(WentBack, what, watch, || {
-            vec![Answer::Refuse(Class::TooLargeResourceVersion)]
-        })
-    };
-    let silent = || (String::new(), Then::Hangs);
-    let cut = || (String::new(), Then::Breaks(Class::Connection));
-    let expired = || (error_event(EXPIRED), Then::Ends);
-    let older = || (event("DELETED", &item("z", 3, "old")), Then::Hangs);
-    let older_bookmark = || (bookmark(3, "null"), Then::Hangs);
-    let older_probe = || vec![body(list(3, "", &[]))];
-    // Later, so that the cache has the object.
-    let second = Duration::from_secs(1);
-    let contradicts = Then::Goes(second, |_| event("MODIFIED", &item("b", 1, "old")));
-    let mut notices = vec![
-        notice(
-            WentBack,
-            "an event older than its object",
-            (String::new(), contradicts),
-            Vec::new,
-        ),
-        // The probe says it.
-        notice(WentBack, "an older event", older(), older_probe),
-        notice(WentBack, "an older bookmark", older_bookmark(), older_probe),
-        notice(WentBack, "an older probe", cut(), older_probe),
-        refused("an older event, refused", older()),
-        refused("an older bookmark, refused", older_bookmark()),
-        refused("a probe that is refused", cut()),
-        refused("a list that is refused", expired()),
-        notice(Doubt, "a difference", silent(), || {
-            vec![body(list(
-                5,
-                "",
-                &[item("a", 1, "green"), item("b", 3, "red")],
-            ))]
-        }),
-        notice(Doubt, "a comparison that is refused", silent(), || {
-            vec![Answer::Refuse(Class::TooLargeResourceVersion)]
-        }),
-    ];
-    notices.push(if way == InitialList::Streaming {
-        notice(WentBack, "an older end", expired(), || {
-            vec![hangs(streamed(4, &[item("a", 1, "green")]))]
-        })
-    } else {
-        Notice {
-            revisions: &[4],
-            ..notice(WentBack, "an older list", expired(), Vec::new)
-        }
-    });
-    notices
 }
 
 #[tokio::test(start_paused = true)]

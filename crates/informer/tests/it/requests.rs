@@ -3,6 +3,7 @@
 //!
 //! Times are those of the paused clock; the pauses between are random, and the same in every run.
 
+mod refusals;
 mod watches;
 
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::{
 
 const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message":"too old"}"#;
 const INTERNAL: &str = r#"{"kind":"Status","code":500,"reason":"InternalError"}"#;
+const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
 
 /// What is asked for, and what the error handler and the store have at the end.
 async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> Outcome {

@@ -29,7 +29,7 @@ fn broken(name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_object_is_kept_as_broken_reported_and_told_once_it_is_good() {
+async fn a_broken_object_is_reported_and_delivered_when_its_next_state_decodes() {
     for delta_fifo in [false, true] {
         let server = Server::builder()
             .seed([pod("a"), broken("bad"), pod("c")])
@@ -84,7 +84,7 @@ async fn a_broken_object_is_kept_as_broken_reported_and_told_once_it_is_good() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_tells_of_a_broken_object_what_was_told_before() {
+async fn a_relist_delivers_changes_of_a_broken_object_from_its_last_delivered_state() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server));
     let trace = Trace::default();
@@ -157,7 +157,7 @@ async fn a_transform_that_fails_or_panics_breaks_one_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_whose_transform_failed_is_tried_again_when_it_is_listed() {
+async fn a_failed_transform_is_retried_when_the_object_is_listed_again() {
     for delta_fifo in [false, true] {
         let server = Server::builder().seed([pod("a"), pod("b")]).build();
         let is_mended = Arc::new(AtomicBool::new(false));
@@ -194,7 +194,7 @@ async fn an_object_whose_transform_failed_is_tried_again_when_it_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_that_fails_or_panics_leaves_out_one_object_and_counts_it() {
+async fn an_index_function_that_fails_or_panics_omits_one_object_and_counts_it() {
     let server = Server::builder()
         .seed([labelled("a", "1"), labelled("b", "x"), labelled("c", "3")])
         .build();

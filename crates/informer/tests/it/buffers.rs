@@ -66,7 +66,7 @@ fn much_happens(server: &Server) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_a_handler_is_stuck_a_coalesce_buffer_holds_the_latest_of_each_object() {
+async fn a_coalesce_buffer_holds_the_latest_state_of_each_object_while_its_handler_is_blocked() {
     let server = Server::builder()
         .seed([pod("a"), pod("c"), pod("d")])
         .build();
@@ -95,7 +95,7 @@ async fn while_a_handler_is_stuck_a_coalesce_buffer_holds_the_latest_of_each_obj
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_nobody_polls_may_coalesce_too() {
+async fn a_subscription_that_is_not_polled_can_coalesce() {
     let server = Server::builder()
         .seed([pod("a"), pod("c"), pod("d")])
         .build();
@@ -126,7 +126,7 @@ async fn a_subscription_that_nobody_polls_may_coalesce_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_that_a_stuck_handler_misses_is_merged_into_what_waits() {
+async fn a_relist_is_merged_into_the_pending_events_of_a_blocked_handler() {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])
         .build();
@@ -226,7 +226,7 @@ fn lines(handlers: &[HandlerStatus]) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_lists_its_handlers_and_subscriptions_and_how_they_are_getting_on() {
+async fn an_informer_lists_the_status_of_its_handlers_and_subscriptions() {
     let server = Server::builder().seed([pod("a"), pod("bad")]).build();
     let informer = run(builder(&server));
     let pods = &informer.pods;
@@ -263,7 +263,7 @@ async fn an_informer_lists_its_handlers_and_subscriptions_and_how_they_are_getti
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_stop_a_handlers_status_says_what_it_was_not_told() {
+async fn the_status_of_a_stopped_handler_counts_the_discarded_events() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let (gate, _, handler) = stuck(&informer, ListenerBuffer::Grow, 2);
@@ -284,7 +284,7 @@ async fn after_a_stop_a_handlers_status_says_what_it_was_not_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_handler_that_is_stuck_at_a_large_cache_stops_nobody_and_is_one_message() {
+async fn a_blocked_late_handler_on_a_large_cache_holds_one_message_and_delays_no_other_handler() {
     let names: Vec<_> = (0..5000).map(|n| format!("p{n}")).collect();
     let server = Server::builder()
         .seed(names.iter().map(|name| pod(name)))

@@ -67,7 +67,7 @@ async fn check(change: impl Fn(&Server), trace: Expect) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_each_callback_of_a_list_the_cache_has_all_of_it_and_its_revision() {
+async fn callbacks_of_a_list_see_the_whole_list_and_its_revision_in_the_cache() {
     check(
         |server| {
             server.create(pod("d")).unwrap();
@@ -108,7 +108,7 @@ async fn at_each_callback_of_a_list_the_cache_has_all_of_it_and_its_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_each_callback_of_a_watch_the_cache_has_come_as_far_as_the_event() {
+async fn callbacks_of_a_watch_see_their_event_in_the_cache() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let trace = Trace::default();

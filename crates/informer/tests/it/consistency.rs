@@ -85,7 +85,7 @@ fn last_difference(pods: &SharedInformer<Pod>) -> Arc<Difference> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_were_lost_are_found_within_a_period_and_handlers_hear_of_them() {
+async fn lost_events_are_detected_within_a_period_and_delivered_to_handlers() {
     for by_key in [false, true] {
         let server = Server::builder()
             .seed(["a", "b", "c"].map(pod))
@@ -142,7 +142,7 @@ async fn events_that_were_lost_are_found_within_a_period_and_handlers_hear_of_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_lost_is_mended_by_a_streaming_list_too() {
+async fn a_streaming_list_restores_lost_events_too() {
     let server = Server::builder()
         .faults("watch pods: drop event 2 x1")
         .unwrap()
@@ -168,7 +168,7 @@ async fn what_was_lost_is_mended_by_a_streaming_list_too() {
 /// watch say nothing, as it has come just as far; and what has its old uid and a revision that is known is
 /// found along with what has not.
 #[tokio::test(start_paused = true)]
-async fn a_put_back_server_that_gave_out_the_same_revisions_again_is_found_by_its_uids() {
+async fn a_restored_server_with_the_same_revisions_is_detected_by_uids() {
     for by_key in [false, true] {
         let server = Server::builder().seed([pod("a")]).build();
         let mut building = checked(&server);
@@ -208,7 +208,7 @@ async fn a_put_back_server_that_gave_out_the_same_revisions_again_is_found_by_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_put_back_behind_the_cache_is_found_and_everything_listed() {
+async fn a_server_restored_behind_the_cache_is_detected_and_relisted() {
     let server = Server::builder().seed([pod("a")]).build();
     // Sooner than the silence of its watch would tell.
     let informer = run(listing(&server).consistency_check(Duration::from_secs(60)));
@@ -239,7 +239,7 @@ async fn a_server_that_was_put_back_behind_the_cache_is_found_and_everything_lis
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_namespaces_only_the_one_that_differs_is_listed_again() {
+async fn only_the_namespace_that_differs_is_relisted() {
     let in_namespace = |name: &str, namespace: &str| {
         let mut pod = pod(name);
         pod["metadata"]["namespace"] = namespace.into();
@@ -278,7 +278,7 @@ async fn of_several_namespaces_only_the_one_that_differs_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_selects_what_its_source_selects() {
+async fn a_check_uses_the_selectors_of_its_source() {
     let server = Server::builder()
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();
@@ -304,7 +304,7 @@ async fn a_check_selects_what_its_source_selects() {
 
 /// The transform drops what a comparison would go by, if it looked at the objects.
 #[tokio::test(start_paused = true)]
-async fn transformed_and_broken_objects_are_compared_by_what_the_server_sent() {
+async fn transformed_and_broken_objects_are_compared_as_the_server_sent_them() {
     let mut odd = pod("b");
     odd["metadata"]["labels"] = serde_json::json!({"app": "odd"});
     let server = Server::builder().seed([pod("a"), odd]).build();

@@ -48,7 +48,7 @@ impl TokenFile {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_whose_credentials_have_expired_goes_on_with_fresh_ones() {
+async fn an_informer_with_expired_credentials_continues_with_new_ones() {
     let server = Server::builder()
         .seed([pod("a")])
         .token("spring", User::new("us"))
@@ -70,7 +70,7 @@ async fn an_informer_whose_credentials_have_expired_goes_on_with_fresh_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_requests_of_a_factory_share_the_client_that_is_fresh() {
+async fn all_requests_of_a_factory_share_the_current_client() {
     let server = Server::builder().token("summer", User::new("us")).build();
     let file = TokenFile::new("spring");
     let factory = SharedInformerFactory::builder(file.client_of(&server)).build();

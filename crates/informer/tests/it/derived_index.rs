@@ -143,7 +143,7 @@ impl Both {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_follows_the_objects_and_what_they_depend_on_in_any_order() {
+async fn an_index_follows_its_objects_and_their_dependencies_in_any_order() {
     let both = Both::new([node("n1", "east"), on("web", "n1"), on("early", "n2")]);
     let index = both.by_zone();
     assert!(!index.has_synced());
@@ -194,7 +194,7 @@ async fn an_index_follows_the_objects_and_what_they_depend_on_in_any_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_that_comes_late_covers_full_caches() {
+async fn an_index_added_late_covers_the_cached_objects() {
     let seed = (0..200).map(|n| on(&format!("p{n}"), ["n1", "n2"][n % 2]));
     let seed = seed.chain([node("n1", "east"), node("n2", "west")]);
     let both = Both::new(seed);
@@ -210,7 +210,7 @@ async fn an_index_that_comes_late_covers_full_caches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_missed_while_away_is_in_the_index_after_the_lists() {
+async fn changes_missed_while_disconnected_are_in_the_index_after_the_relists() {
     let both = Both::new([
         node("n1", "east"),
         node("n2", "west"),
@@ -236,7 +236,7 @@ async fn what_was_missed_while_away_is_in_the_index_after_the_lists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_whose_function_fails_or_panics_is_left_out_until_something_changes() {
+async fn an_object_whose_index_function_fails_or_panics_is_omitted_until_the_next_change() {
     let both = Both::new([
         node("n1", "east"),
         node("n2", "nowhere"),
@@ -280,7 +280,7 @@ async fn an_object_whose_function_fails_or_panics_is_left_out_until_something_ch
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_decoded_counts_with_its_last_good_state() {
+async fn an_undecodable_object_is_indexed_by_its_last_good_state() {
     let both = Both::new([node("n1", "east"), on("db", "n1"), on("web", "n1")]);
     let index = both.by_zone();
     both.settled(&index).await;
@@ -341,7 +341,7 @@ async fn dropping_the_last_handle_removes_both_handlers_and_their_functions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_can_be_read_after_an_informer_has_stopped_and_hears_on_from_the_other() {
+async fn an_index_stays_readable_after_one_informer_stops_and_follows_the_other() {
     let both = Both::new([node("n1", "east"), node("n2", "west"), on("web", "n1")]);
     let index = both.by_zone();
     both.settled(&index).await;
@@ -374,7 +374,7 @@ async fn an_index_can_be_read_after_an_informer_has_stopped_and_hears_on_from_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_refused_by_the_second_informer_leaves_nothing_with_the_first() {
+async fn an_index_rejected_by_the_second_informer_leaves_no_handler_on_the_first() {
     let both = Both::new([]);
     let Both {
         of_pods,
@@ -393,7 +393,7 @@ async fn an_index_refused_by_the_second_informer_leaves_nothing_with_the_first()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_the_index_ends_when_it_is_dropped_or_an_informer_stops_before() {
+async fn a_wait_for_the_index_fails_when_the_index_is_dropped_or_an_informer_stops() {
     let server = Server::builder().seed([on("web", "n1")]).build();
     let of_pods = run(builder(&server));
     let (nodes, node_controller) = node_builder(&server).build();
@@ -412,7 +412,7 @@ async fn a_wait_for_the_index_ends_when_it_is_dropped_or_an_informer_stops_befor
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_asks_nothing_of_the_index() {
+async fn a_resync_does_not_recompute_the_index() {
     let server = Server::builder()
         .seed([node("n1", "east"), on("web", "n1")])
         .build();

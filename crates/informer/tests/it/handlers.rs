@@ -21,7 +21,7 @@ use tokio::{sync::Semaphore, time::sleep};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, requests, run, show};
 
 #[tokio::test(start_paused = true)]
-async fn a_late_handler_hears_the_cache_and_then_everything_after_it() {
+async fn a_late_handler_receives_the_cached_objects_and_then_all_later_changes() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(listing(&server));
     let early = Trace::default();
@@ -107,7 +107,7 @@ async fn closures_may_be_sync_or_async_and_each_is_optional() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_handler_registered_twice_is_two_registrations() {
+async fn a_handler_registered_twice_receives_each_event_twice() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let trace = Trace::default();
@@ -123,7 +123,7 @@ async fn the_same_handler_registered_twice_is_two_registrations() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_is_the_same_events_as_a_stream() {
+async fn a_subscription_delivers_the_events_of_a_handler_as_a_stream() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     informer.caught_up(&server).await;
@@ -182,7 +182,7 @@ async fn a_filter_turns_updates_into_adds_and_deletes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn handlers_that_are_idle_have_heard_what_the_cache_has() {
+async fn idle_handlers_have_received_every_change_in_the_cache() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let heard = Arc::new(AtomicUsize::new(0));
@@ -204,7 +204,7 @@ async fn handlers_that_are_idle_have_heard_what_the_cache_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_hears_of_a_change_after_the_cache_has_it() {
+async fn a_handler_receives_a_change_after_the_cache_has_it() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server));
     let (trace, indexer) = (Trace::default(), informer.pods.indexer());

@@ -110,7 +110,7 @@ fn whole() -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_without_end_are_given_up_at_a_number_whatever_they_are() {
+async fn a_list_that_exceeds_the_object_limit_fails() {
     let limits = Limits {
         objects: 100,
         ..Limits::default()
@@ -124,7 +124,7 @@ async fn items_without_end_are_given_up_at_a_number_whatever_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_objects_of_all_pages_count() {
+async fn the_object_limit_counts_the_objects_of_all_pages() {
     let limits = Limits {
         objects: 3,
         ..Limits::default()
@@ -136,7 +136,7 @@ async fn the_objects_of_all_pages_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_without_end_are_given_up_at_a_number_whatever_they_are() {
+async fn a_list_that_exceeds_the_byte_limit_fails() {
     let limits = Limits {
         list_bytes: 10_000,
         ..Limits::default()
@@ -150,7 +150,7 @@ async fn bytes_without_end_are_given_up_at_a_number_whatever_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_without_end_are_given_up_at_a_number() {
+async fn a_list_that_exceeds_the_page_limit_fails() {
     let limits = Limits {
         list_pages: 5,
         ..Limits::default()
@@ -164,7 +164,7 @@ async fn pages_without_end_are_given_up_at_a_number() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_never_ends_inside_a_list_or_a_watch_is_given_up_at_its_own_number() {
+async fn a_value_without_end_in_a_list_or_a_watch_fails_at_its_own_limit() {
     let limits = Limits {
         object_bytes: 10_000,
         ..Limits::default()
@@ -200,7 +200,7 @@ async fn what_never_ends_inside_a_list_or_a_watch_is_given_up_at_its_own_number(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_is_too_long_is_not_sent_back() {
+async fn a_continue_token_that_is_too_long_is_not_sent_back() {
     let token = "t".repeat(CONTINUE_TOKEN_BYTES + 1);
     let script = Script::new([body(list(9, &token, &[])), whole()]);
     let (class, error, _) = first_failure(&script, Limits::default()).await;
@@ -210,7 +210,7 @@ async fn a_token_that_is_too_long_is_not_sent_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_comes_in_drops_is_given_up_after_half_an_hour() {
+async fn a_list_that_arrives_slowly_fails_after_half_an_hour() {
     let minute = Duration::from_secs(59);
     for begin in ["", r#"{"items":[{"a":""#] {
         let endless = if begin.is_empty() {
@@ -227,7 +227,7 @@ async fn a_list_that_comes_in_drops_is_given_up_after_half_an_hour() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_objects_of_a_streaming_list_without_end_are_given_up_at_a_number_or_a_time() {
+async fn a_streaming_list_without_end_fails_at_the_object_byte_or_time_limit() {
     let few = Limits {
         objects: 100,
         ..Limits::default()
@@ -267,7 +267,7 @@ async fn new_objects_of_a_streaming_list_without_end_are_given_up_at_a_number_or
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_streaming_list_has_the_whole_time_for_itself() {
+async fn the_time_limit_applies_to_each_streaming_list_separately() {
     let end = |revision: u64| {
         let annotations = r#"{"k8s.io/initial-events-end":"true"}"#;
         let metadata = format!(r#"{{"resourceVersion":"{revision}","annotations":{annotations}}}"#);
@@ -297,7 +297,7 @@ async fn each_streaming_list_has_the_whole_time_for_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_that_never_ends_fails_and_keeps_nothing_of_it() {
+async fn a_check_without_end_fails_at_the_limits_of_a_list() {
     let limits = Limits {
         objects: 100,
         ..Limits::default()
@@ -337,7 +337,7 @@ async fn a_check_that_never_ends_fails_and_keeps_nothing_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_builder_takes_limits() {
+async fn every_builder_accepts_limits() {
     let server = Server::builder()
         .seed([server_pod("a"), server_pod("b")])
         .build();

@@ -45,7 +45,7 @@ fn index(pods: &SharedInformer<Pod>, index: &(impl IndexRef + ?Sized)) -> String
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_covers_the_cache_whether_it_came_before_or_after_the_start() {
+async fn an_index_added_before_or_after_the_start_covers_the_cache() {
     let server = Server::builder()
         .seed([
             labelled("pod1", &[("a", "a-val"), ("b", "b-val1")]),
@@ -77,7 +77,7 @@ async fn an_index_covers_the_cache_whether_it_came_before_or_after_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_can_be_added_before_the_run_and_a_name_only_once() {
+async fn an_index_can_be_added_before_the_run_and_each_name_only_once() {
     let server = Server::builder()
         .seed([labelled("pod1", &[("a", "x")])])
         .build();
@@ -96,7 +96,7 @@ async fn an_index_can_be_added_before_the_run_and_a_name_only_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_delivers_while_an_index_is_filled() {
+async fn an_informer_delivers_events_while_an_index_is_filled() {
     const ALL: usize = 1_800;
     let seed = (0..ALL).map(|n| labelled(&format!("pod{n}"), &[("a", "x")]));
     let server = Server::builder().seed(seed).build();
@@ -149,7 +149,7 @@ async fn an_informer_delivers_while_an_index_is_filled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_is_removed_from_an_informer_and_its_token_finds_no_other() {
+async fn a_removed_index_is_gone_and_its_token_finds_no_other_index() {
     let server = Server::builder()
         .seed([labelled("pod1", &[("a", "x"), ("b", "y")])])
         .build();

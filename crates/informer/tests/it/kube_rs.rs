@@ -129,7 +129,7 @@ impl Running {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_there_and_what_changes_is_reconciled_from_the_caches_own_objects() {
+async fn existing_and_changed_objects_are_reconciled_without_copies() {
     let server = Server::builder().seed([map("a"), map("b")]).build();
     let running = Running::on(&server);
     let mut controller = running.controller();
@@ -149,7 +149,7 @@ async fn what_is_there_and_what_changes_is_reconciled_from_the_caches_own_object
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_and_a_deletion_of_what_is_owned_reconcile_the_owner() {
+async fn a_change_or_deletion_of_an_owned_object_reconciles_the_owner() {
     let server = Server::builder().seed([map("a"), map("b")]).build();
     let owner = server.get("v1", "configmaps", "default/a").unwrap();
     let running = Running::on(&server);
@@ -162,7 +162,7 @@ async fn a_change_and_a_deletion_of_what_is_owned_reconcile_the_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missed_deletion_of_what_is_owned_reconciles_the_owner_all_the_same() {
+async fn a_missed_deletion_of_an_owned_object_reconciles_the_owner() {
     let server = Server::builder().seed([map("a"), map("b")]).build();
     let owner = server.get("v1", "configmaps", "default/a").unwrap();
     server.create(owned_pod("child", &owner)).unwrap();
@@ -190,7 +190,7 @@ async fn touched<K: ResourceExt>(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missed_deletion_is_told_where_kubes_own_watcher_tells_what_is_left() {
+async fn a_missed_deletion_is_delivered_where_the_watcher_of_kube_delivers_only_the_list() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let running = Running::on(&server);
     let mut ours = kube_rs::watcher(running.pods.subscribe().unwrap()).touched_objects();
@@ -210,7 +210,7 @@ async fn a_missed_deletion_is_told_where_kubes_own_watcher_tells_what_is_left() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_something_related_reconciles_what_the_mapper_names() {
+async fn a_change_of_a_related_object_reconciles_the_objects_that_the_mapper_returns() {
     let server = Server::builder().seed([map("a"), map("b")]).build();
     let running = Running::on(&server);
     let related = kube_rs::watcher(running.pods.subscribe().unwrap()).touched_objects();
@@ -223,7 +223,7 @@ async fn a_change_of_something_related_reconciles_what_the_mapper_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_reconciled_when_kube_is_told_to() {
+async fn reconcile_all_on_reconciles_every_object() {
     let server = Server::builder().seed([map("a"), map("b")]).build();
     let running = Running::on(&server);
     let all = Arc::new(tokio::sync::Notify::new());
@@ -295,7 +295,7 @@ async fn a_stop_before_the_first_list_ends_the_controller_with_nothing_reconcile
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_is_dropped_leaves_its_informer_to_the_others() {
+async fn a_dropped_controller_leaves_its_informer_running_for_the_others() {
     let server = Server::builder().seed([map("a")]).build();
     let running = Running::on(&server);
     let (dropped, mut kept) = (running.controller(), running.controller());
@@ -306,7 +306,7 @@ async fn a_controller_that_is_dropped_leaves_its_informer_to_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_the_informers_business_and_no_error_of_the_controller() {
+async fn failed_requests_are_retried_by_the_informer_and_are_not_errors_of_the_controller() {
     let server = Server::builder().seed([map("a")]).build();
     refuse(&server, "pods", "", 3);
     let running = Running::on(&server);
@@ -348,7 +348,7 @@ async fn a_store_over_several_namespaces_is_ready_when_all_of_them_are_listed() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owned_keeps_its_content_for_readers_though_kube_takes_its_metadata() {
+async fn owned_objects_stay_whole_for_readers_while_kube_receives_only_their_metadata() {
     let server = Server::builder().seed([map("a")]).build();
     let owner = server.get("v1", "configmaps", "default/a").unwrap();
     server.create(owned_pod("child", &owner)).unwrap();
@@ -363,7 +363,7 @@ async fn what_is_owned_keeps_its_content_for_readers_though_kube_takes_its_metad
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_polls_for_waits_as_the_subscriptions_buffer_says() {
+async fn a_stream_that_is_not_polled_fills_the_buffer_of_its_subscription() {
     let server = Server::builder().seed([pod("a")]).build();
     let running = Running::on(&server);
     let pods = &running.pods;

@@ -50,7 +50,7 @@ fn read_all(pods: &SharedInformer<Counted>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lazy_cache_has_and_tells_what_a_decoded_one_does() {
+async fn a_lazy_cache_stores_and_delivers_the_same_as_a_decoded_one() {
     for by_key in [false, true] {
         let server = Server::builder()
             .seed((0..10).map(|n| labelled(&format!("seed{n}"), "seed")))
@@ -68,7 +68,7 @@ async fn a_lazy_cache_has_and_tells_what_a_decoded_one_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_reads_is_not_decoded_and_what_is_read_stays_decoded() {
+async fn an_object_is_decoded_on_the_first_read_and_stays_decoded() {
     let (server, _) = counted(100);
     let factory = SharedInformerFactory::builder(server.client()).build();
     let pods = factory
@@ -111,7 +111,7 @@ async fn what_nobody_reads_is_not_decoded_and_what_is_read_stays_decoded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_the_type_is_told_once_and_stays_broken_until_its_next_state() {
+async fn an_object_that_does_not_fit_the_type_is_reported_once_and_broken_until_its_next_state() {
     let mut bad = labelled("bad", "x");
     bad["spec"]["containers"] = json!("hunter2");
     let server = Server::builder().seed([pod("a"), bad]).build();
@@ -147,7 +147,7 @@ async fn what_does_not_fit_the_type_is_told_once_and_stays_broken_until_its_next
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_transform_changes_is_decoded_at_once() {
+async fn a_transform_decodes_objects_at_once() {
     let (_server, building) = counted(5);
     let building = building.lazy().transform(|pod| {
         use kube_core::ResourceExt;
@@ -165,7 +165,7 @@ async fn what_a_transform_changes_is_decoded_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_packed_cache_is_no_other_for_being_lazy() {
+async fn the_lazy_option_does_not_change_a_packed_cache() {
     let (_server, building) = counted(100);
     while_it_runs(building.lazy().packed(), async |pods| {
         assert_eq!(decoded(), 0);
@@ -178,7 +178,7 @@ async fn a_packed_cache_is_no_other_for_being_lazy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_save_keeps_nothing_decoded_and_the_next_start_has_what_is_broken_too() {
+async fn a_save_decodes_no_object_and_the_next_start_loads_broken_objects() {
     let mut bad = labelled("bad", "x");
     bad["spec"]["containers"] = json!("hunter2");
     let seed = (0..20).map(|number| labelled(&format!("p{number}"), "x"));
@@ -225,7 +225,7 @@ async fn a_save_keeps_nothing_decoded_and_the_next_start_has_what_is_broken_too(
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_informer_is_lazy_for_all_who_share_it_or_for_none() {
+async fn requests_for_a_lazy_and_a_decoded_informer_of_one_type_conflict() {
     let server = Server::builder().build();
     let factory = SharedInformerFactory::builder(server.client()).build();
     let options = || InformerOptions::<Pod>::new();

@@ -21,7 +21,7 @@ use tokio::{
 use crate::setting::{LONG, Trace, builder, pod, run};
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_says_whether_it_has_not_started_runs_or_has_stopped() {
+async fn an_informer_reports_whether_it_is_not_started_running_or_stopped() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).build();
     sleep(Duration::from_secs(10)).await;
@@ -46,7 +46,7 @@ async fn an_informer_says_whether_it_has_not_started_runs_or_has_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stopped_informer_refuses_handlers_streams_and_indices_and_lets_handlers_go() {
+async fn a_stopped_informer_rejects_handlers_streams_and_indices_and_removes_handlers_at_once() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let registration = Trace::default().listen(&informer.pods);
@@ -66,7 +66,7 @@ async fn a_stopped_informer_refuses_handlers_streams_and_indices_and_lets_handle
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_has_synced_before_the_run_and_a_handler_not_before_its_last_initial_object() {
+async fn a_handler_has_synced_only_after_the_run_and_its_last_initial_object() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let (pods, controller) = builder(&server).build();
     let registration = pods
@@ -126,7 +126,7 @@ async fn a_handler_can_be_removed_whether_the_informer_runs_will_run_or_never_do
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_panics_while_it_is_being_removed_is_gone_all_the_same() {
+async fn a_handler_that_panics_during_its_removal_is_removed() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server));
     let heard = Trace::default();
@@ -154,7 +154,7 @@ async fn a_handler_that_panics_while_it_is_being_removed_is_gone_all_the_same() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_is_named_after_its_type_or_the_place_of_its_closures() {
+async fn a_handler_is_named_after_its_type_or_the_source_location_of_its_closures() {
     let server = Server::builder().build();
     let (pods, _controller) = builder(&server).build();
     let name = |registration: &dyn std::fmt::Debug| format!("{registration:?}");
@@ -169,7 +169,7 @@ async fn a_handler_is_named_after_its_type_or_the_place_of_its_closures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_nothing_is_over_at_once_and_each_that_has_not_synced_is_named() {
+async fn an_empty_wait_returns_at_once_and_a_failed_one_names_each_unsynced_informer() {
     assert!(
         wait_for_cache_sync([])
             .into_future()

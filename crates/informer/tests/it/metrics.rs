@@ -136,7 +136,7 @@ fn bookmark(revision: u64) -> String {
 const EXPIRED: &str = r#"{"code":410,"reason":"Expired","message":"too old"}"#;
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_in_an_informer_is_told_in_order() {
+async fn metric_events_of_an_informer_are_reported_in_order() {
     let expired = event("ADDED", &pod("b", 6))
         + &event("MODIFIED", &pod("b", 7))
         + &event("DELETED", &pod("b", 8))
@@ -187,7 +187,7 @@ async fn what_happens_in_an_informer_is_told_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_is_a_list_and_its_objects_are_no_events() {
+async fn a_streaming_list_is_counted_as_a_list_without_events() {
     let seed = [setting::pod("a"), setting::pod("b")];
     let server = Server::builder().seed(seed).build();
     let recorder = Recorder::default();
@@ -210,7 +210,7 @@ async fn a_streaming_list_is_a_list_and_its_objects_are_no_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_that_is_refused_and_what_is_listed_instead_are_one_list() {
+async fn a_rejected_streaming_list_and_its_fallback_list_are_counted_as_one_list() {
     let script = Script::streaming([
         Answer::Refuse(Class::Invalid),
         body(list(5, "", &[pod("a", 1)])),
@@ -230,7 +230,7 @@ async fn a_streaming_list_that_is_refused_and_what_is_listed_instead_are_one_lis
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_has_the_reason_for_which_it_was_asked() {
+async fn a_relist_is_reported_with_its_reason() {
     let refused = Answer::Refuse;
     let older = |_| event("MODIFIED", &pod("a", 3));
     let older = Answer::Body(String::new(), Then::Goes(Duration::from_secs(1), older));
@@ -263,7 +263,7 @@ async fn a_relist_has_the_reason_for_which_it_was_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn checks_are_counted_by_their_outcome_and_are_the_reason_of_the_list_that_follows() {
+async fn checks_are_counted_by_outcome_and_are_the_reason_of_the_relist_that_follows() {
     let script = Script::new([
         body(list(5, "", &[pod("a", 1)])),
         hangs(String::new()),
@@ -296,7 +296,7 @@ async fn checks_are_counted_by_their_outcome_and_are_the_reason_of_the_list_that
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_kept_as_it_was_sent_is_counted_by_reason() {
+async fn skipped_events_are_counted_by_reason() {
     let node = r#"{"kind":"Node","apiVersion":"v1","metadata":{"name":"n"}}"#;
     let script = Script::new([
         body(list(5, "", &[])),
@@ -322,7 +322,7 @@ async fn what_was_not_kept_as_it_was_sent_is_counted_by_reason() {
 
 /// kubernetes#73587.
 #[tokio::test(start_paused = true)]
-async fn the_figures_of_an_informer_are_dropped_when_its_run_returns() {
+async fn the_metrics_of_an_informer_are_dropped_when_its_run_returns() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let recorder = Recorder::default();
     let informer = run(setting::builder(&server).metrics(recorder.metrics()));
@@ -341,7 +341,7 @@ async fn the_figures_of_an_informer_are_dropped_when_its_run_returns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_figures_of_an_informer_that_never_runs_are_dropped_with_its_controller() {
+async fn the_metrics_of_an_informer_that_never_runs_are_dropped_with_its_controller() {
     let recorder = Recorder::default();
     let (pods, controller) = builder(&Script::new([]), &recorder).build();
     assert_eq!(recorder.under_way(), 1);
@@ -352,7 +352,7 @@ async fn the_figures_of_an_informer_that_never_runs_are_dropped_with_its_control
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_factory_gives_its_collector_to_every_informer_and_takes_it_back() {
+async fn every_informer_of_a_factory_uses_its_collector_until_it_ends() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let recorder = Recorder::default();
     let factory = SharedInformerFactory::builder(server.client())
@@ -417,7 +417,7 @@ async fn the_depth_of_the_queue_is_right_after_every_kind_of_change_bookmarks_in
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_that_stands_alone_has_figures_too() {
+async fn a_standalone_reflector_has_metrics() {
     let script = Script::new([body(list(5, "", &[pod("a", 1)])), Answer::Never]);
     let recorder = Recorder::default();
     let (_, writer) = indexer::new(Indexers::<Pod>::new()).unwrap();
@@ -460,7 +460,7 @@ impl InformerMetrics for Panics {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_collector_that_panics_stops_nothing() {
+async fn a_panicking_collector_does_not_affect_the_informer() {
     let script = Script::new([
         body(list(5, "", &[pod("a", 1)])),
         hangs(event("ADDED", &pod("b", 6))),

@@ -141,7 +141,7 @@ fn take(heard: &Heard) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_changes_a_cached_object_is_found_out_within_a_second() {
+async fn a_mutation_by_a_handler_is_detected_within_a_second() {
     let server = Server::builder()
         .seed([map("a", "1"), map("b", "1")])
         .build();
@@ -176,7 +176,7 @@ async fn a_handler_that_changes_a_cached_object_is_found_out_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_and_an_index_function_are_found_out_too_and_the_last_change_at_the_end() {
+async fn mutations_by_index_functions_and_readers_are_detected_and_the_last_one_at_the_stop() {
     let server = Server::builder().seed([map("a", "1")]).build();
     let (builder, heard) = builder(&server, &Arc::default());
     let meddler = kube_informer::Indexers::new().with("meddler", |noted: &Noted| {
@@ -209,7 +209,7 @@ async fn a_reader_and_an_index_function_are_found_out_too_and_the_last_change_at
 }
 
 #[tokio::test(start_paused = true)]
-async fn updates_deletes_and_relists_keep_no_copy_and_are_no_mutation() {
+async fn updates_deletes_and_relists_keep_no_copy_and_report_no_mutation() {
     let alive = Arc::new(());
     let seed = ["a", "b", "c", "d"].map(|name| map(name, "1"));
     let server = Server::builder().seed(seed).build();
@@ -250,7 +250,7 @@ async fn updates_deletes_and_relists_keep_no_copy_and_are_no_mutation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unless_asked_for_nothing_is_copied_and_nothing_reported() {
+async fn by_default_no_object_is_copied_and_no_mutation_reported() {
     let alive = Arc::new(());
     let server = Server::builder().seed([map("a", "1")]).build();
     let (builder, heard) = builder(&server, &alive);
@@ -265,7 +265,7 @@ async fn unless_asked_for_nothing_is_copied_and_nothing_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_of_a_factory_detects_mutations_if_its_options_say_so() {
+async fn an_informer_of_a_factory_detects_mutations_if_its_options_enable_it() {
     let server = Server::builder().seed([map("a", "1")]).build();
     let factory = SharedInformerFactory::builder(server.client()).build();
     let detecting = || InformerOptions::<Noted>::new().detect_mutations();
@@ -286,7 +286,7 @@ async fn an_informer_of_a_factory_detects_mutations_if_its_options_say_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_informer_detects_mutations_also_of_what_was_known_before() {
+async fn a_plain_informer_detects_mutations_of_known_objects() {
     let server = Server::builder().seed([map("a", "1")]).build();
     let known: Noted = serde_json::from_value(map("old", "1")).unwrap();
     let (indexer, controller) = Informer::builder(ListWatch::<Noted>::new(server.client()))

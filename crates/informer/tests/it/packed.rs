@@ -89,7 +89,7 @@ pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_packed_cache_has_and_tells_what_a_decoded_one_does() {
+async fn a_packed_cache_stores_and_delivers_the_same_as_a_decoded_one() {
     for by_key in [false, true] {
         let server = Server::builder()
             .seed((0..10).map(|n| labelled(&format!("seed{n}"), "seed")))
@@ -109,7 +109,7 @@ async fn a_packed_cache_has_and_tells_what_a_decoded_one_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_gives_the_json_that_is_kept_of_it_and_its_sizes() {
+async fn an_object_returns_its_stored_json_and_its_sizes() {
     let server = Server::builder()
         .seed((0..10).map(|n| labelled(&format!("seed{n}"), "seed")))
         .build();
@@ -199,7 +199,7 @@ impl EventHandler<Counted> for Looks {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_looks_into_is_not_decoded_and_what_all_look_into_is_decoded_once() {
+async fn an_unread_object_is_not_decoded_and_an_object_read_by_all_handlers_is_decoded_once() {
     let server = Server::builder()
         .seed((0..100).map(|n| labelled(&format!("p{n}"), "x")))
         .build();
@@ -255,7 +255,8 @@ async fn what_nobody_looks_into_is_not_decoded_and_what_all_look_into_is_decoded
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_the_type_is_told_by_who_asks_first_and_mended_by_the_next_state() {
+async fn the_first_read_reports_an_object_that_does_not_fit_the_type_and_its_next_state_corrects_it()
+ {
     let mut bad = labelled("bad", "x");
     bad["spec"]["containers"] = json!("hunter2");
     let server = Server::builder().seed([pod("a"), bad]).build();
@@ -304,7 +305,7 @@ async fn what_does_not_fit_the_type_is_told_by_who_asks_first_and_mended_by_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_json_is_not_kept_and_everything_is_listed_again() {
+async fn an_event_with_invalid_json_is_not_stored_and_leads_to_a_relist() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server).packed());
     informer.caught_up(&server).await;
@@ -329,7 +330,7 @@ async fn what_can_not_be_json_is_not_kept_and_everything_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_shows_in_bodies_labels_and_indices() {
+async fn a_transform_applies_to_bodies_labels_and_indices() {
     let server = Server::builder()
         .seed((0..40).map(|n| labelled(&format!("p{n}"), "x")))
         .build();
@@ -358,7 +359,7 @@ async fn a_transform_shows_in_bodies_labels_and_indices() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_packed_cache_is_saved_and_begins_with_what_was_saved() {
+async fn a_packed_cache_is_saved_and_loaded() {
     let server = Server::builder()
         .seed((0..40).map(|n| labelled(&format!("p{n}"), "x")))
         .build();
@@ -388,7 +389,7 @@ async fn a_packed_cache_is_saved_and_begins_with_what_was_saved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_pruned_is_in_no_cache_whatever_it_is_kept_as() {
+async fn pruned_fields_are_absent_in_every_form_of_a_cache() {
     let mut noted = labelled("a", "x");
     noted["metadata"]["annotations"] = json!({"keep": "1", "drop.example.com/it": "2"});
     noted["metadata"]["managedFields"] = json!([{"manager": "kubelet", "operation": "Update"}]);

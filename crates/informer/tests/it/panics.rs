@@ -117,7 +117,7 @@ async fn an_object_whose_type_panics_is_broken_and_the_others_are_cached() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn index_and_key_functions_that_panic_leave_out_one_object() {
+async fn index_and_key_functions_that_panic_omit_one_object() {
     let server = Server::builder()
         .seed([labelled("a", "x"), pod("b"), labelled("c", "x")])
         .build();
@@ -152,7 +152,7 @@ async fn index_and_key_functions_that_panic_leave_out_one_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_that_is_of_no_object_fails_the_informer_for_everyone_who_waits() {
+async fn a_panic_outside_of_an_object_fails_the_informer_and_all_its_waits() {
     let server = Server::builder().seed([pod("a")]).build();
     let panics = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&panics);
@@ -221,7 +221,7 @@ impl Queue<Pod> for BadQueue {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_that_panics_fails_the_informer_before_anyone_takes_it_for_an_orderly_end() {
+async fn a_panic_of_the_controller_loop_is_reported_as_a_failure_not_as_a_stop() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).queue(BadQueue::default()).build();
     let trace = Trace::default();
@@ -250,7 +250,7 @@ async fn a_loop_that_panics_fails_the_informer_before_anyone_takes_it_for_an_ord
 }
 
 #[tokio::test]
-async fn a_runtime_that_shuts_down_under_an_informer_fails_it() {
+async fn a_runtime_shutdown_fails_the_informer() {
     let server = Server::builder().seed([pod("a")]).build();
     let of_the_loop = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -275,7 +275,7 @@ async fn a_runtime_that_shuts_down_under_an_informer_fails_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_orderly_end_has_synced_stays_and_waits_say_that_it_has_ended() {
+async fn after_a_stop_has_synced_stays_true_and_waits_fail_with_ended() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).build();
     let synced = pods.wait_for_sync();

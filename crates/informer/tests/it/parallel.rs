@@ -128,7 +128,7 @@ fn begin(way: InitialList, is_packed: bool, handler: &Looking) -> Running {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn everything_is_told_in_the_order_in_which_it_came() {
+async fn events_are_delivered_in_the_order_of_the_watch() {
     for way in [InitialList::Streaming, InitialList::List] {
         for is_packed in [false, true] {
             let handler = Looking::default();
@@ -157,7 +157,7 @@ async fn everything_is_told_in_the_order_in_which_it_came() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_a_removed_handler_was_not_told_counts_as_discarded() {
+async fn undelivered_events_of_a_removed_handler_are_counted_as_discarded() {
     let handler = Looking(Arc::new(Told {
         stops_at: 300,
         ..Told::default()

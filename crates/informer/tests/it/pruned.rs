@@ -84,7 +84,7 @@ impl EventHandler<Pruned<Pod>> for Trace {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_indices_and_readers_have_all_but_what_is_pruned() {
+async fn handlers_indices_and_readers_see_all_fields_except_the_pruned_ones() {
     let server = Server::builder().seed([full("a"), full("b")]).build();
     let pruned = ["spec.volumes", "spec.containers[*].env", "status"];
     let informer = || {
@@ -121,7 +121,7 @@ async fn handlers_indices_and_readers_have_all_but_what_is_pruned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_keep_list_nothing_stays_but_what_it_names_and_what_the_object_is() {
+async fn a_keep_list_keeps_only_its_fields_and_the_identity_of_the_object() {
     let server = Server::builder().seed([full("a")]).build();
     let kept = ["spec.nodeName", "status.podIP", "metadata.annotations"];
     let informer = || {
@@ -158,7 +158,7 @@ async fn of_a_keep_list_nothing_stays_but_what_it_names_and_what_the_object_is()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_changes_what_is_left_in_every_form() {
+async fn a_transform_runs_after_pruning_in_every_form() {
     let server = Server::builder().seed([full("a")]).build();
     let informer = || {
         let building = building(&server).keep(paths(["spec.containers.name"]));
@@ -177,7 +177,7 @@ async fn a_transform_changes_what_is_left_in_every_form() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_factory_has_one_informer_of_the_whole_and_one_of_the_pruned() {
+async fn a_factory_has_separate_informers_for_whole_and_pruned_objects() {
     let server = Server::builder().seed([full("a")]).build();
     let factory = SharedInformerFactory::builder(server.client()).build();
     let options = || InformerOptions::<Pruned<Pod>>::new();
@@ -245,7 +245,7 @@ impl Resource for Strict {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_type_requires_what_is_pruned_objects_are_broken_by_name_and_field() {
+async fn pruning_a_required_field_breaks_the_object_and_the_error_names_the_field() {
     let server = Server::builder().seed([full("a")]).build();
     for (lazy, field) in [
         (false, "spec.nodeName"),
@@ -274,7 +274,7 @@ async fn where_the_type_requires_what_is_pruned_objects_are_broken_by_name_and_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_saved_with_other_fields_pruned_is_not_begun_with() {
+async fn a_store_saved_with_other_pruned_fields_is_not_loaded() {
     let server = Server::builder().seed([full("a"), pod("b")]).build();
     let folder = std::env::temp_dir().join(format!("kube-informer-pruned-{}", std::process::id()));
     let saving = |kept: [&str; 1]| {

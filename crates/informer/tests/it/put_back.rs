@@ -95,7 +95,7 @@ impl Colours {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_it_is_noticed_by_and_whichever_queue_is_used_its_list_is_believed() {
+async fn the_list_of_a_restored_server_is_applied_for_every_notice_and_every_queue() {
     let red = [item("a", 1, "red"), item("b", 2, "red")];
     let green = [item("a", 1, "green"), item("b", 2, "red")];
     let grown = [&green[..], &[item("c", 10, "red")]].concat();
@@ -153,7 +153,7 @@ async fn believed(building: Builder<Pod>, what: &str) {
 
 /// What was written is lost, and the server has passed its revision when everything is told.
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_what_a_put_back_server_has_passed_ends_with_that_it_went_back() {
+async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {
         for at in 0..notices(way).len() {
             if !notices(way)[at].revisions.contains(&9) {
@@ -204,7 +204,7 @@ async fn a_wait_for_what_a_put_back_server_has_passed_ends_with_that_it_went_bac
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_went_back_is_no_reason_to_doubt_another() {
+async fn a_restored_source_does_not_affect_another_source() {
     for by_key in [false, true] {
         let older = bookmark(3, "null");
         let [red, green] = ["red", "green"].map(|colour| [item("a", 1, colour)]);
@@ -244,7 +244,7 @@ async fn a_source_that_went_back_is_no_reason_to_doubt_another() {
 /// resolves the suspicion, so the informer treats it as the list that the suspicion requires, and requests again
 /// the objects that were known when it began and so were not decoded.
 #[tokio::test(start_paused = true)]
-async fn a_list_that_voids_a_doubt_is_believed_as_the_one_that_it_stands_for() {
+async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);
     for way in [InitialList::Streaming, InitialList::List] {
         let [red, green] = ["red", "green"].map(|colour| [item("a", 1, colour)]);
@@ -278,7 +278,7 @@ async fn a_list_that_voids_a_doubt_is_believed_as_the_one_that_it_stands_for() {
 
 /// The doubt arrives while a list is in progress that has skipped a known object, so the list is repeated.
 #[tokio::test(start_paused = true)]
-async fn doubt_raised_during_a_list_ends_no_wait_and_no_pending_write() {
+async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);
     for way in [InitialList::Streaming, InitialList::List] {
         let all = [item("a", 1, "red")];
@@ -316,7 +316,7 @@ async fn doubt_raised_during_a_list_ends_no_wait_and_no_pending_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_of_its_own_leaves_in_its_indexer_what_it_lists_then() {
+async fn a_standalone_reflector_stores_the_list_of_the_restored_server() {
     for way in [InitialList::Streaming, InitialList::List] {
         for notice in notices(way) {
             // Without an informer there is no consistency check.
@@ -348,7 +348,7 @@ async fn a_reflector_of_its_own_leaves_in_its_indexer_what_it_lists_then() {
 
 /// The same object, by its uid, at the revision that it had, and not as it was.
 #[tokio::test(start_paused = true)]
-async fn what_a_server_makes_of_an_object_after_it_was_put_back_is_heard_at_its_old_revision() {
+async fn an_object_changed_after_a_restore_is_delivered_at_an_already_seen_revision() {
     for way in [InitialList::Streaming, InitialList::List] {
         for at in 0..QUEUES {
             let server = Server::builder().seed([pod("a")]).build();

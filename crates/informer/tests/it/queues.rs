@@ -108,7 +108,7 @@ async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_back_delta_fifo_hands_over_a_keys_deltas_one_after_the_other_and_no_sync() {
+async fn a_blocked_delta_fifo_pops_the_deltas_of_a_key_in_order_and_drops_its_sync() {
     let trace = held_back(DeltaFifo::new(), &Trace::default()).await;
     expect![[r#"
         resync
@@ -122,7 +122,7 @@ async fn a_held_back_delta_fifo_hands_over_a_keys_deltas_one_after_the_other_and
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_back_in_order_queue_resyncs_behind_what_waits() {
+async fn a_blocked_in_order_queue_resyncs_after_the_queued_changes() {
     let trace = held_back(InOrder::new(), &Trace::default()).await;
     expect![[r#"
         resync
@@ -136,7 +136,7 @@ async fn a_held_back_in_order_queue_resyncs_behind_what_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn both_queues_tell_a_handler_the_same_story_of_each_object() {
+async fn both_queues_deliver_the_same_events_per_object() {
     async fn story(queue: impl Queue<Pod> + 'static) -> Vec<String> {
         let server = Server::builder()
             .seed([pod("a"), pod("b"), pod("c")])

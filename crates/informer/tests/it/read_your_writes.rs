@@ -56,7 +56,7 @@ async fn watching(builder: Builder<Pod>, server: &Server) -> Running {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_written_is_in_the_cache_when_the_wait_for_it_ends() {
+async fn a_written_object_is_in_the_cache_when_the_wait_for_it_ends() {
     let server = Server::builder().build();
     for builder in [builder(&server), builder(&server).queue(DeltaFifo::new())] {
         let informer = watching(builder, &server).await;
@@ -81,7 +81,7 @@ async fn what_was_written_is_in_the_cache_when_the_wait_for_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_without_order_is_refused_at_once() {
+async fn an_unordered_revision_is_rejected_at_once() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     let never_stored = typed(pod("b"));
@@ -103,7 +103,7 @@ async fn a_revision_without_order_is_refused_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_says_how_far_the_cache_is_when_its_time_is_over() {
+async fn a_wait_that_times_out_reports_the_revision_of_the_cache() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     server.faults().freeze_watches();
@@ -127,7 +127,7 @@ async fn a_wait_says_how_far_the_cache_is_when_its_time_is_over() {
 
 /// Whether a bookmark of a watch reports the revision, or a list after a rejected watch.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_goes_back_ends_the_wait_for_what_it_has_forgotten() {
+async fn a_restored_server_fails_the_wait_for_a_lost_revision() {
     for lists in [false, true] {
         let server = Server::builder().seed([pod("a"), pod("b")]).build();
         let old = server.revision();
@@ -167,7 +167,7 @@ async fn a_server_that_goes_back_ends_the_wait_for_what_it_has_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_sources_an_object_names_the_one_that_has_it() {
+async fn a_wait_for_an_object_waits_only_for_the_source_that_has_it() {
     let server = Server::builder().build();
     let of = |namespace: &str| ListWatch::<Pod>::new(server.client()).namespace(namespace);
     let (pods, controller) = kube_informer::SharedInformer::<Pod>::builder(of("kube-public"))
@@ -207,7 +207,7 @@ async fn of_several_sources_an_object_names_the_one_that_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_is_seen_also_where_there_is_another_of_that_name() {
+async fn a_wait_for_a_deletion_ends_when_another_object_has_the_name() {
     let server = Server::builder().build();
     let first = create(&server, "a");
     let informer = watching(builder(&server), &server).await;
@@ -246,7 +246,7 @@ async fn a_deletion_is_seen_also_where_there_is_another_of_that_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_the_first_list_nothing_counts_as_deleted() {
+async fn before_the_first_list_no_object_is_reported_as_deleted() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).build();
     let wait = |deadline| pods.wait_for_deleted(&name("b"), "u", deadline);
@@ -259,7 +259,7 @@ async fn before_the_first_list_nothing_counts_as_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_wait_loses_nothing() {
+async fn a_wait_can_be_dropped_after_any_poll_and_repeated() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     let written = create(&server, "b");
@@ -288,7 +288,7 @@ fn listed(overlay: &MutationCache<Pod>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_writes_are_read_at_once_and_the_caches_when_it_has_caught_up() {
+async fn own_writes_are_read_at_once_and_the_cached_state_after_the_cache_has_caught_up() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let by_app = Indexers::new().with("app", |pod: &Pod| pod.labels().get("app").cloned());
     let informer = watching(builder(&server).indexers(by_app).unwrap(), &server).await;
@@ -336,7 +336,7 @@ async fn own_writes_are_read_at_once_and_the_caches_when_it_has_caught_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_created_and_deleted_behind_the_informers_back_is_not_read_once_it_knows() {
+async fn an_object_created_and_deleted_while_disconnected_is_not_read_after_the_relist() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     let overlay = informer.pods.overlay();
@@ -354,7 +354,7 @@ async fn what_was_created_and_deleted_behind_the_informers_back_is_not_read_once
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_overlay_keeps_to_its_limits_and_takes_only_what_has_a_name_and_an_order() {
+async fn an_overlay_enforces_its_limits_and_accepts_only_named_objects_with_ordered_revisions() {
     let server = Server::builder().build();
     let informer = watching(builder(&server), &server).await;
     server.faults().freeze_watches();
@@ -420,7 +420,7 @@ async fn a_controller_that_reads_the_overlay_is_woken_when_its_write_lapses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_lapses_at_its_time_and_every_stream_reports_it_once() {
+async fn a_write_lapses_after_its_ttl_and_every_stream_reports_it_once() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     let overlay = MutationCache::builder(&informer.pods)
@@ -466,7 +466,7 @@ async fn a_write_lapses_at_its_time_and_every_stream_reports_it_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_lapses_is_not_woken_while_nothing_is_laid_over_the_cache() {
+async fn a_stream_of_lapses_is_not_woken_while_the_overlay_is_empty() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     let overlay = informer.pods.overlay();

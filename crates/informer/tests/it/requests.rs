@@ -89,7 +89,7 @@ fn bookmark(revision: u64) -> String {
 // Which revision is asked for.
 
 #[tokio::test(start_paused = true)]
-async fn the_first_list_is_at_zero_and_the_watch_from_its_revision() {
+async fn the_first_list_is_at_zero_and_the_watch_starts_at_its_revision() {
     let outcome = check(
         [body(list(5, "", &[pod("a", 3)])), opened(String::new())],
         expect![[r#"
@@ -173,7 +173,7 @@ async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_count_as_events_do() {
+async fn bookmarks_advance_the_revision_as_events_do() {
     let outcome = check(
         [
             body(list(5, "", &[])),
@@ -194,7 +194,7 @@ async fn bookmarks_count_as_events_do() {
 
 /// Something has happened that can't be understood, so its revision does not count.
 #[tokio::test(start_paused = true)]
-async fn behind_an_event_of_an_unknown_type_everything_is_listed() {
+async fn an_event_of_an_unknown_type_is_followed_by_a_relist() {
     let outcome = check(
         [
             body(list(5, "", &[])),
@@ -246,7 +246,7 @@ async fn a_list_that_expires_is_repeated_at_once_at_unset_and_then_after_pauses(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_that_is_too_large_is_left_at_once_in_all_three_wire_forms() {
+async fn a_too_large_revision_is_dropped_at_once_in_all_three_wire_forms() {
     let forms = [
         r#"{"code":504,"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"#,
         r#"{"code":504,"reason":"Timeout","details":{"causes":[{"message":"Too large resource version"}]}}"#,
@@ -278,7 +278,7 @@ async fn a_revision_that_is_too_large_is_left_at_once_in_all_three_wire_forms() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_the_server_calls_zero_is_watched_from_there() {
+async fn a_list_at_revision_zero_is_watched_from_zero() {
     let existing = [event("ADDED", &pod("a", 9)), event("ADDED", &pod("b", 7))];
     check(
         [
@@ -299,7 +299,7 @@ async fn a_list_that_the_server_calls_zero_is_watched_from_there() {
 // How many objects a page may have.
 
 #[tokio::test(start_paused = true)]
-async fn a_list_at_zero_that_came_in_pages_lets_relists_be_paged() {
+async fn relists_are_paged_after_a_list_at_zero_was_paged() {
     let relist = || hangs(error_event(INTERNAL));
     check(
         [
@@ -322,7 +322,7 @@ async fn a_list_at_zero_that_came_in_pages_lets_relists_be_paged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_of_a_list_at_unset_are_asked_for_and_not_remembered() {
+async fn a_paged_list_at_unset_does_not_page_later_relists() {
     check(
         [
             Answer::RefuseWith(410, EXPIRED),
@@ -344,7 +344,7 @@ async fn pages_of_a_list_at_unset_are_asked_for_and_not_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_own_page_size_is_asked_for_at_every_revision() {
+async fn a_custom_page_size_is_used_at_every_revision() {
     check_with(
         [
             body(list(5, "t1", &[pod("a", 1)])),
@@ -394,7 +394,7 @@ async fn a_page_that_expires_is_followed_by_the_whole_list_at_the_first_page_s_r
 // What becomes of a list that is no list.
 
 #[tokio::test(start_paused = true)]
-async fn a_table_is_refused_and_listed_for_again() {
+async fn a_table_is_rejected_and_listed_again() {
     let table = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"rows":[]}"#;
     let outcome = check(
         [body(table.to_owned()), body(list(6, "", &[]))],

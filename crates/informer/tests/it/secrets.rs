@@ -275,7 +275,7 @@ async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
 const HOURS: Duration = Duration::from_secs(6 * 3600);
 
 #[tokio::test(start_paused = true)]
-async fn nothing_of_a_secret_is_said_whatever_is_wrong_with_it() {
+async fn no_content_of_a_secret_is_printed_for_any_error() {
     let (said, logs) = (Said::default(), Logs::capture_everything());
     let script = Script::new(answers());
     live(&said, builder(script.clone()), HOURS).await;
@@ -300,7 +300,7 @@ async fn nothing_of_a_secret_is_said_whatever_is_wrong_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_of_a_saved_secret_is_said_wherever_the_file_is_damaged() {
+async fn no_content_of_a_saved_secret_is_printed_for_any_damage_of_the_file() {
     let (said, logs) = (Said::default(), Logs::capture_everything());
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("secrets.jsonl");
     let _ = fs::remove_file(&path);
@@ -369,7 +369,7 @@ async fn asked(said: &Said, config: Config) {
 }
 
 #[tokio::test]
-async fn nothing_of_credentials_is_said_whatever_is_wrong_with_them() {
+async fn no_credentials_are_printed_for_any_error() {
     let (said, logs) = (Said::default(), Logs::capture_everything());
     let server = Server::builder()
         .token("another", User::new("somebody"))

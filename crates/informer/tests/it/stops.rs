@@ -183,7 +183,7 @@ impl Hanging {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drop_at_any_await_leaves_no_task_and_nobody_waiting() {
+async fn a_drop_at_any_await_leaves_no_task_and_ends_every_wait() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let client = server.client();
     sleep(Duration::from_secs(1)).await;
@@ -336,7 +336,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test]
-async fn a_handler_on_a_thread_of_its_own_ends_with_a_controller_that_is_dropped() {
+async fn a_handler_on_a_dedicated_thread_ends_when_the_controller_is_dropped() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     for started in [false, true] {
         let (pods, controller) = builder(&server).build();
@@ -422,7 +422,7 @@ async fn a_wait_for_sync_ends_in_every_way_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_for_a_handler_that_is_removed_says_so() {
+async fn a_wait_for_a_removed_handler_fails_with_removed() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server));
     let gate = Arc::new(Semaphore::new(0));

@@ -96,7 +96,7 @@ async fn story(queue: impl Queue<Pod> + 'static) -> (String, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_state_is_transformed_once_and_nothing_else_is_ever_seen() {
+async fn each_state_is_transformed_once_and_only_transformed_states_are_visible() {
     let (story_in_order, calls) = story(InOrder::new()).await;
     expect![[r#"
         +default/a@1 ×1
@@ -117,7 +117,7 @@ async fn each_state_is_transformed_once_and_nothing_else_is_ever_seen() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn readers_never_see_a_transform_at_work() {
+async fn readers_never_see_a_partial_transform() {
     let server = Server::builder()
         .seed((0..5).map(|n| pod(&format!("p{n}"))))
         .build();

@@ -102,7 +102,7 @@ async fn events_of_old_objects_cost_one_probe_and_no_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn collection_is_probed_again_after_its_next_list() {
+async fn a_collection_is_probed_again_after_its_next_list() {
     let old = |name: &str| event("ADDED", &pod(name, 3));
     let script = Script::streaming([
         hangs(streamed(10, &[]) + &old("b") + &old("c")),
@@ -136,7 +136,7 @@ async fn collection_is_probed_again_after_its_next_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn probe_beside_a_watch_delays_no_event_and_its_refusal_ends_nothing() {
+async fn a_probe_during_a_watch_delays_no_event_and_its_rejection_keeps_the_watch() {
     let late = Answer::After(
         SECOND * 30,
         Box::new(Answer::Refuse(Class::TooManyRequests)),
@@ -184,7 +184,7 @@ async fn disabled_detection_probes_nothing_and_keeps_the_last_revision() {
 
 /// A proxy, or a server whose cache is not filled, may end a streaming list before it has begun.
 #[tokio::test(start_paused = true)]
-async fn streaming_list_without_objects_empties_a_cache_only_if_a_list_confirms_it() {
+async fn an_empty_streaming_list_empties_the_cache_only_if_a_list_confirms_it() {
     let first = || Answer::Body(streamed(10, &[pod("a", 5)]), Then::EndsAfter(SECOND * 400));
     let expired = || [body(list(10, "", &[])), body(error_event(EXPIRED))];
     for (listed, expected) in [

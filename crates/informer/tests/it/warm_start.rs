@@ -93,7 +93,7 @@ fn asked(server: &Server, before: &mut usize) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warm_start_lists_nothing_and_tells_what_happened_meanwhile() {
+async fn a_warm_start_sends_no_full_list_and_delivers_the_changes_since_the_save() {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])
         .build();
@@ -133,7 +133,7 @@ async fn a_warm_start_lists_nothing_and_tells_what_happened_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warm_start_that_nothing_happened_after_syncs_after_a_second() {
+async fn a_warm_start_without_changes_syncs_after_a_second() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("quiet");
     save(&server, warm(&server, &path)).await;
@@ -152,7 +152,7 @@ async fn a_warm_start_that_nothing_happened_after_syncs_after_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_age_of_a_saved_store_is_told() {
+async fn the_age_of_a_saved_store_is_reported() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("age");
     let at = |hours: u64| {
@@ -173,7 +173,7 @@ async fn the_age_of_a_saved_store_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cache_has_what_was_saved_before_the_server_answers_and_is_not_synced() {
+async fn the_cache_has_the_saved_objects_before_the_server_responds_and_is_not_synced() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("unanswered");
     save(&server, warm(&server, &path)).await;
@@ -202,7 +202,7 @@ async fn the_cache_has_what_was_saved_before_the_server_answers_and_is_not_synce
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warm_start_syncs_though_its_handler_never_catches_up() {
+async fn a_warm_start_syncs_while_its_handler_is_behind() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("busy");
     save(&server, warm(&server, &path)).await;

@@ -54,7 +54,7 @@ impl ListerWatcher for Endless {
 }
 
 #[tokio::test(start_paused = true)]
-async fn behind_a_full_block_buffer_the_watch_is_read_no_further_than_the_stated_bound() {
+async fn a_full_block_buffer_limits_how_many_watch_events_are_read() {
     let taken = Arc::new(AtomicUsize::new(0));
     let source = Endless(Arc::clone(&taken));
     let builder = SharedInformer::<Pod>::builder(source)
@@ -79,7 +79,7 @@ async fn behind_a_full_block_buffer_the_watch_is_read_no_further_than_the_stated
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_a_full_store_holds_up_says_so_until_it_goes_on() {
+async fn the_status_reports_a_full_store_until_the_watch_continues() {
     let events = |revisions: std::ops::Range<u64>| {
         let pod = |revision| script::pod(&format!("p{revision}"), revision);
         let event = |revision| script::event("ADDED", &pod(revision));
@@ -130,7 +130,7 @@ impl ReflectorStore<Pod> for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_may_be_full_for_less_than_a_second_is_said_to_be_sooner() {
+async fn a_shorter_full_store_timeout_reports_a_full_store_earlier() {
     let script = Script::new([script::body(script::list(5, "", &[]))]);
     let timeouts = TimeoutConfig {
         full_store: Duration::from_millis(500),
@@ -147,7 +147,7 @@ async fn a_store_that_may_be_full_for_less_than_a_second_is_said_to_be_sooner() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_a_slow_store_holds_up_says_so_and_so_does_a_streaming_one() {
+async fn the_status_reports_a_full_store_during_a_list_and_a_streaming_list() {
     let listed = || script::body(script::list(5, "", &[]));
     let end = r#"{"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
     let streamed = script::hangs(script::event("BOOKMARK", end));
@@ -176,7 +176,7 @@ async fn a_list_that_a_slow_store_holds_up_says_so_and_so_does_a_streaming_one()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_size_of_ones_own_is_used_also_through_a_factory() {
+async fn a_custom_batch_size_is_used_through_a_factory() {
     let names: Vec<_> = (0..6).map(|n| format!("p{n}")).collect();
     let server = Server::builder()
         .seed(names.iter().map(|name| pod(name)))
@@ -211,7 +211,7 @@ impl EventHandler<Pod> for Takes {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resyncs_that_take_longer_than_their_period_do_not_keep_changes_out_of_a_full_queue() {
+async fn resyncs_longer_than_their_period_do_not_keep_changes_out_of_a_full_queue() {
     let pods = (0..10).map(|number| pod(&format!("p{number}")));
     let server = Server::builder().seed(pods).build();
     let second = Duration::from_secs(1);
@@ -236,7 +236,7 @@ async fn resyncs_that_take_longer_than_their_period_do_not_keep_changes_out_of_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_capacity_of_ones_own_is_used_also_through_a_factory() {
+async fn a_custom_queue_capacity_is_used_through_a_factory() {
     let server = Server::builder().build();
     let recorder = Recorder::default();
     let factory = SharedInformerFactory::builder(server.client())

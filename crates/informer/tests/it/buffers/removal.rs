@@ -14,7 +14,7 @@ use crate::setting::{LONG, Trace, builder, pod, run};
 
 // Not in paused time, which would pass while the handler's own thread is at work.
 #[tokio::test]
-async fn a_handler_that_waits_for_its_own_removal_ends_after_this_callback() {
+async fn a_handler_that_awaits_its_own_removal_ends_after_the_current_callback() {
     for own_thread in [false, true] {
         let server = Server::builder().seed([pod("a"), pod("b")]).build();
         let informer = run(builder(&server));
@@ -54,7 +54,7 @@ async fn a_handler_that_waits_for_its_own_removal_ends_after_this_callback() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removal_that_nobody_waits_for_any_more_goes_on_and_one_never_polled_detaches() {
+async fn a_dropped_removal_continues_and_one_never_polled_leaves_the_handler_registered() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let (gate, heard, removed) = stuck(&informer, ListenerBuffer::Grow, 0);
@@ -73,7 +73,7 @@ async fn a_removal_that_nobody_waits_for_any_more_goes_on_and_one_never_polled_d
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removal_and_a_stop_at_the_same_time_both_end_with_the_callback() {
+async fn a_concurrent_removal_and_stop_both_end_with_the_callback() {
     for removal_first in [false, true] {
         let server = Server::builder().seed([pod("a"), pod("b")]).build();
         let informer = run(builder(&server));

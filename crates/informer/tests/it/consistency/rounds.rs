@@ -101,7 +101,7 @@ proptest! {
 
 /// What the server lists is always one object more than what an informer gets to keep.
 #[tokio::test(start_paused = true)]
-async fn what_a_list_does_not_mend_is_listed_for_ever_more_seldom_until_it_changes() {
+async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));
     let more = |revision| body(list(5, "", &[item("a", 1), item("b", revision)]));
     let watch = || hangs(String::new());
@@ -172,7 +172,7 @@ async fn what_a_list_does_not_mend_is_listed_for_ever_more_seldom_until_it_chang
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_answers_with_another_state_is_not_compared() {
+async fn a_response_at_another_revision_is_not_compared() {
     let script = Script::new([
         body(list(5, "", &[item("a", 1)])),
         hangs(String::new()),
@@ -192,7 +192,7 @@ async fn a_source_that_answers_with_another_state_is_not_compared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn revisions_without_an_order_are_not_compared() {
+async fn unordered_revisions_are_not_compared() {
     let opaque = list(5, "", &[]).replace(r#""resourceVersion":"5""#, r#""resourceVersion":"v5""#);
     let script = Script::new([body(opaque), hangs(String::new())]);
     let informer = run(SharedInformer::<Pod>::builder(script.clone())
@@ -205,7 +205,7 @@ async fn revisions_without_an_order_are_not_compared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_comes_for_ever_ends_the_check() {
+async fn a_repeated_continue_token_fails_the_check() {
     let page = || body(list(5, "again", &[item("a", 1)]));
     let script = Script::new([
         body(list(5, "", &[item("a", 1)])),
@@ -226,7 +226,7 @@ async fn a_page_that_comes_for_ever_ends_the_check() {
 
 /// What waits in a queue by keys is neither in the store nor of one moment.
 #[tokio::test(start_paused = true)]
-async fn a_check_waits_until_a_queue_by_keys_is_empty() {
+async fn a_check_waits_until_a_delta_fifo_is_empty() {
     for seed in 0..8 {
         let server = Server::builder().build();
         let informer = run(builder(&server)

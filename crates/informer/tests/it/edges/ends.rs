@@ -47,7 +47,7 @@ async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_shutdown_of_a_factory_waits_not_only_the_first() {
+async fn every_concurrent_shutdown_of_a_factory_waits_for_the_end() {
     let server = Server::builder().seed([pod("a")]).build();
     let (factory, gate, trace) = in_a_callback(&server).await;
     let (first, second) = (factory.shutdown(), factory.shutdown());
@@ -77,7 +77,7 @@ async fn dropping_a_shutdown_of_a_factory_only_stops_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_subscription_did_not_take_is_told_after_a_drain_or_counted() {
+async fn unread_events_of_a_subscription_are_delivered_after_a_drain_or_counted() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let (pods, controller) = builder(&server).build();
     let events = pods.subscribe().unwrap();
@@ -93,7 +93,7 @@ async fn what_a_subscription_did_not_take_is_told_after_a_drain_or_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_that_takes_too_long_takes_nothing_from_a_subscription() {
+async fn a_drain_timeout_discards_no_event_of_a_subscription() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let (pods, controller) = builder(&server).build();
     let slow = pods.on_add(|_, _| sleep(Duration::from_secs(60)));
@@ -114,7 +114,7 @@ async fn a_drain_that_takes_too_long_takes_nothing_from_a_subscription() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_nobody_polled_ends_with_an_informer_that_never_ran() {
+async fn a_subscription_never_polled_ends_with_an_informer_that_never_ran() {
     let server = Server::builder().build();
     let (pods, controller) = builder(&server).build();
     let events = pods.subscribe().unwrap();
@@ -124,7 +124,7 @@ async fn a_subscription_that_nobody_polled_ends_with_an_informer_that_never_ran(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_durations_are_as_good_as_for_ever() {
+async fn the_longest_durations_never_expire() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).resync(Duration::from_secs(10)).build();
     let trace = Trace::default();
@@ -145,7 +145,7 @@ async fn the_longest_durations_are_as_good_as_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_largest_numbers_are_as_good_as_no_bound() {
+async fn the_largest_numbers_act_as_unlimited() {
     let server = Server::builder().seed([pod("a")]).build();
     let building = builder(&server).batch_size(usize::MAX);
     let informer = run(building.queue_capacity(usize::MAX));
@@ -178,7 +178,7 @@ impl Drop for SlowToDrop {
 }
 
 #[tokio::test]
-async fn a_handler_that_is_removed_is_gone() {
+async fn a_removed_handler_is_dropped_before_its_removal_returns() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let (dropping, drops) = oneshot::channel();
@@ -211,7 +211,7 @@ async fn a_handler_that_is_removed_is_gone() {
 }
 
 #[tokio::test]
-async fn dropping_a_run_cuts_off_a_callback_that_waits_on_its_own_thread() {
+async fn dropping_a_run_cancels_a_callback_that_awaits_on_its_own_thread() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).build();
     let (began, begins) = oneshot::channel();
@@ -244,7 +244,7 @@ async fn dropping_a_run_cuts_off_a_callback_that_waits_on_its_own_thread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_has_ended_says_so_again() {
+async fn an_ended_subscription_returns_none_repeatedly() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     informer.caught_up(&server).await;
@@ -262,7 +262,7 @@ async fn a_subscription_that_has_ended_says_so_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_is_dropped_keeps_no_object_alive() {
+async fn a_dropped_subscription_keeps_no_object_alive() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     informer.caught_up(&server).await;
@@ -277,7 +277,7 @@ async fn a_subscription_that_is_dropped_keeps_no_object_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_waits_for_all_to_be_idle_does_not_wait_for_itself() {
+async fn a_handler_that_awaits_idle_handlers_does_not_wait_for_itself() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let (others, pods) = (Trace::default(), informer.pods.clone());

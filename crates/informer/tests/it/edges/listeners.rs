@@ -99,7 +99,7 @@ impl EventHandler<Pod> for Stepping {
 }
 
 #[tokio::test]
-async fn room_that_is_made_while_the_queue_is_asked_is_not_overlooked() {
+async fn room_freed_while_the_queue_is_popped_is_noticed() {
     let server = Server::builder().seed([pod("a")]).build();
     let (heard, mut progress) = watch::channel(0);
     let (let_go, goes) = mpsc::channel();
@@ -136,7 +136,7 @@ async fn room_that_is_made_while_the_queue_is_asked_is_not_overlooked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_period_asked_for_before_the_start_holds_as_asked() {
+async fn a_resync_period_set_before_the_start_is_kept() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).resync(Duration::from_secs(60)).build();
     let trace = Trace::default();
@@ -160,7 +160,7 @@ async fn a_resync_period_asked_for_before_the_start_holds_as_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_handler_hears_of_what_is_broken_as_added_before_anything_else() {
+async fn a_late_handler_receives_broken_objects_as_added_before_other_events() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server));
     informer.caught_up(&server).await;
@@ -185,7 +185,7 @@ async fn a_late_handler_hears_of_what_is_broken_as_added_before_anything_else() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_with_much_to_tell_lets_others_run() {
+async fn a_handler_with_many_events_yields_to_other_tasks() {
     let server = Server::builder()
         .seed((0..1000).map(|n| pod(&format!("p{n}"))))
         .build();
@@ -215,7 +215,7 @@ async fn a_handler_with_much_to_tell_lets_others_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_are_idle_only_when_one_registered_just_before_is() {
+async fn a_wait_for_idle_handlers_includes_a_handler_registered_just_before() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     informer.caught_up(&server).await;
@@ -238,7 +238,7 @@ async fn handlers_are_idle_only_when_one_registered_just_before_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_a_removed_handler_ends_though_the_informer_never_syncs() {
+async fn a_wait_for_a_removed_handler_ends_before_the_informer_syncs() {
     let server = Server::builder().build();
     server
         .faults()
@@ -256,7 +256,7 @@ async fn waiting_for_a_removed_handler_ends_though_the_informer_never_syncs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fail_fast_hears_of_the_one_source_that_is_forbidden() {
+async fn a_fail_fast_wait_fails_if_one_source_is_forbidden() {
     let (failing, forbidden) = (Server::builder().build(), Server::builder().build());
     for (server, status) in [(&failing, 500), (&forbidden, 403)] {
         server

@@ -32,7 +32,7 @@ fn period(resyncs: &Resyncs) -> Option<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_resync_period_is_the_options_or_the_types_or_the_factorys() {
+async fn the_resync_period_is_that_of_the_options_the_type_or_the_factory() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}});
     let server = Server::builder().seed([labelled("a", "web"), map]).build();
     let secs = Duration::from_secs;
@@ -75,7 +75,7 @@ fn note(annotations: &mut BTreeMap<String, String>, who: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_metadatas_transform_comes_first_everywhere_then_the_options_or_else_the_types() {
+async fn the_metadata_transform_runs_before_that_of_the_options_or_the_type() {
     let server = Server::builder().seed([labelled("a", "web")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .transform_metadata(|metadata| {
@@ -114,7 +114,7 @@ async fn the_metadatas_transform_comes_first_everywhere_then_the_options_or_else
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_metadata_transform_reaches_watch_events_and_can_not_change_who_an_object_is() {
+async fn a_metadata_transform_applies_to_watch_events_and_cannot_change_identity() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .transform_metadata(|metadata| *metadata = kube_core::ObjectMeta::default())
@@ -138,7 +138,7 @@ async fn a_metadata_transform_reaches_watch_events_and_can_not_change_who_an_obj
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_time_outs_and_pauses_of_all_informers_are_said_once() {
+async fn error_handler_timeouts_and_back_off_of_a_factory_apply_to_all_informers() {
     let secs = Duration::from_secs;
     let server = Server::builder().seed([labelled("a", "web")]).build();
     let internal = r#"{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError","message":"planted"}}"#;

@@ -51,7 +51,7 @@ async fn synced(factory: &SharedInformerFactory) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_are_those_of_the_type_in_the_namespace_the_type_the_namespace_or_all() {
+async fn selectors_come_from_type_and_namespace_then_type_then_namespace_then_defaults() {
     let server = Server::builder().build();
     let from = |value: &str| format!("from={value}").parse().unwrap();
     let factory = SharedInformerFactory::builder(server.client())
@@ -92,7 +92,7 @@ async fn selectors_are_those_of_the_type_in_the_namespace_the_type_the_namespace
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selector_of_the_type_and_the_same_one_asked_for_are_one_informer() {
+async fn equal_selectors_of_the_type_and_of_a_request_share_one_informer() {
     let server = Server::builder().build();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
@@ -118,8 +118,7 @@ async fn a_selector_of_the_type_and_the_same_one_asked_for_are_one_informer() {
 
 /// What is set for a type, for the types that show objects of the same kind otherwise.
 #[tokio::test(start_paused = true)]
-async fn what_is_set_for_a_type_holds_for_its_metadata_and_its_pruned_form_unless_they_have_their_own()
- {
+async fn options_of_a_type_apply_to_its_metadata_and_pruned_forms_unless_these_have_their_own() {
     let marked = |pod: &mut Pod| {
         let annotations = pod.annotations_mut();
         annotations.insert("trail".to_owned(), "pod".to_owned());
@@ -212,7 +211,7 @@ fn trails<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_namespace() {
+async fn transforms_come_from_type_and_namespace_then_type_then_namespace() {
     fn note(metadata: &mut ObjectMeta, who: &str) {
         let annotations = metadata.annotations.get_or_insert_default();
         annotations
@@ -275,7 +274,7 @@ async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_names
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_namespace_is_requested_as_the_nearest_options_say() {
+async fn each_namespace_is_requested_with_its_most_specific_options() {
     let server = Server::builder().build();
     let pages = |size| NamespaceOptions::new().page_size(size);
     let factory = SharedInformerFactory::builder(server.client())
@@ -320,7 +319,7 @@ async fn each_namespace_is_requested_as_the_nearest_options_say() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_other_namespaces_beside_named_ones_are_one_informer_without_anything_twice() {
+async fn named_namespaces_and_all_others_share_one_informer_without_duplicates() {
     let server = Server::builder()
         .seed([
             pod_in("a", "yes", "a"),
@@ -370,7 +369,7 @@ async fn all_other_namespaces_beside_named_ones_are_one_informer_without_anythin
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_are_synced_when_all_are_and_the_one_that_is_refused_is_named() {
+async fn an_informer_syncs_when_all_namespaces_have_and_a_failed_wait_names_the_forbidden_one() {
     let server = Server::builder()
         .seed([pod_in("a", "p", ""), pod_in("b", "p", "")])
         .build();
@@ -402,7 +401,7 @@ async fn namespaces_are_synced_when_all_are_and_the_one_that_is_refused_is_named
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_of_a_dynamic_kind_are_its_own() {
+async fn options_of_a_dynamic_kind_apply_only_to_that_kind() {
     let server = Server::builder()
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();

@@ -50,7 +50,7 @@ fn at_once<T: Send>(ask: impl Fn() -> T + Sync) -> Vec<T> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn threads_that_ask_at_the_same_moment_get_one_informer() {
+async fn concurrent_requests_receive_one_informer() {
     for _ in 0..20 {
         let server = Server::builder().build();
         let factory = factory(&server);
@@ -71,7 +71,7 @@ async fn threads_that_ask_at_the_same_moment_get_one_informer() {
 
 /// client-go's `Run` checks and starts in two steps, so two at once may both start.
 #[tokio::test(start_paused = true)]
-async fn a_factory_that_is_started_by_many_at_once_starts_each_informer_once() {
+async fn concurrent_starts_of_a_factory_start_each_informer_once() {
     for _ in 0..20 {
         let server = Server::builder().seed([pod("a")]).build();
         let factory = factory(&server);
@@ -91,7 +91,7 @@ async fn a_factory_that_is_started_by_many_at_once_starts_each_informer_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lister_alone_is_enough_for_the_informer_to_run() {
+async fn requesting_a_lister_runs_the_informer() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let pods = factory.lister::<Pod>();
@@ -102,7 +102,7 @@ async fn a_lister_alone_is_enough_for_the_informer_to_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_own_constructor_makes_the_informer_that_the_factory_runs() {
+async fn a_custom_constructor_creates_the_informer_that_the_factory_runs() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .resync(MINUTE)
@@ -143,7 +143,7 @@ async fn an_own_constructor_makes_the_informer_that_the_factory_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_that_are_constructed_at_once_the_first_is_shared_and_the_others_never_run() {
+async fn of_informers_constructed_concurrently_one_is_shared_and_the_others_never_run() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let constructed = Mutex::new(Vec::new());
@@ -170,7 +170,7 @@ async fn of_several_that_are_constructed_at_once_the_first_is_shared_and_the_oth
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_constructor_that_panics_leaves_the_kind_to_the_next_request() {
+async fn a_panicking_constructor_does_not_block_the_next_request() {
     let server = Server::builder().build();
     let factory = factory(&server);
     let attempt = std::panic::AssertUnwindSafe(|| {
@@ -185,7 +185,7 @@ async fn a_constructor_that_panics_leaves_the_kind_to_the_next_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_constructor_that_requests_its_own_informer_is_an_error_and_calls_itself_once() {
+async fn a_constructor_that_requests_its_own_informer_receives_an_error() {
     fn recursive(
         factory: &SharedInformerFactory,
         errors: &mut Vec<String>,
@@ -224,7 +224,7 @@ async fn a_constructor_that_requests_its_own_informer_is_an_error_and_calls_itse
 
 /// Three threads, each of which makes a kind and asks for that of the next one when all are at it.
 #[tokio::test(start_paused = true)]
-async fn constructors_in_several_threads_that_ask_in_a_circle_do_not_stand_still() {
+async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_deadlock() {
     for _ in 0..20 {
         let server = Server::builder().build();
         let factory = factory(&server);

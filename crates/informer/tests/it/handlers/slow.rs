@@ -19,7 +19,7 @@ use super::Gated;
 use crate::setting::{LONG, Trace, builder, pod, run, show};
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_waits_holds_back_nobody() {
+async fn a_waiting_handler_delays_no_other_handler() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let gate = Arc::new(Semaphore::new(0));
@@ -58,7 +58,7 @@ async fn a_handler_that_waits_holds_back_nobody() {
 }
 
 #[tokio::test]
-async fn a_handler_that_blocks_its_own_thread_holds_back_nobody() {
+async fn a_handler_that_blocks_its_dedicated_thread_delays_no_other_handler() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let (let_go, blocked) = std::sync::mpsc::channel::<()>();
@@ -97,7 +97,7 @@ async fn a_handler_that_blocks_its_own_thread_holds_back_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_block_buffer_holds_back_the_informer_but_not_its_commands() {
+async fn a_full_block_buffer_blocks_the_informer_but_not_its_commands() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let gate = Arc::new(Semaphore::new(0));
@@ -154,7 +154,7 @@ impl EventHandler<Pod> for Panicking {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_caught_the_next_event_comes_a_second_later_and_sync_completes() {
+async fn after_a_panic_the_next_event_is_delivered_a_second_later_and_sync_completes() {
     let server = Server::builder()
         .seed([pod("a"), pod("bad"), pod("c")])
         .build();

@@ -12,7 +12,7 @@ use super::Gated;
 use crate::setting::{LONG, Trace, builder, pod, run};
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_handler_ends_its_callback_and_hears_no_more() {
+async fn a_removed_handler_finishes_its_callback_and_receives_no_more_events() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server));
     let gate = Arc::new(Semaphore::new(0));
@@ -41,7 +41,7 @@ async fn a_removed_handler_ends_its_callback_and_hears_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_ends_the_callback_in_progress_and_counts_what_it_discards() {
+async fn a_stop_waits_for_the_callback_in_progress_and_counts_the_discarded_events() {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])
         .build();
@@ -82,7 +82,7 @@ async fn a_stop_ends_the_callback_in_progress_and_counts_what_it_discards() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_at_the_stop_tells_the_rest_first() {
+async fn a_drain_delivers_the_pending_events_before_the_stop() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let (pods, controller) = builder(&server).build();
     let heard = Trace::default();
@@ -108,7 +108,7 @@ async fn a_drain_at_the_stop_tells_the_rest_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_task_is_left_after_a_stop_a_drop_or_without_a_run() {
+async fn no_task_is_left_after_a_stop_after_a_drop_or_without_a_run() {
     let alive = || {
         tokio::runtime::Handle::current()
             .metrics()

@@ -262,7 +262,7 @@ fn pods(server: Hostile) -> Builder<Pod> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hostile_server_leads_to_the_same_cache_in_every_form() {
+async fn a_hostile_server_produces_the_same_cache_in_every_form() {
     let (pod, packed) = same_in_every_form("pods", pods).await;
     let pruned = |server| {
         let fields = ["metadata.managedFields".parse().unwrap()];

@@ -19,7 +19,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn new_objects_of_a_watch_without_end_are_given_up_when_the_cache_is_full() {
+async fn a_watch_fails_when_its_new_objects_exceed_the_object_limit() {
     let limits = Limits {
         objects: 100,
         ..Limits::default()
@@ -55,7 +55,7 @@ async fn new_objects_of_a_watch_without_end_are_given_up_when_the_cache_is_full(
 }
 
 #[tokio::test(start_paused = true)]
-async fn updates_and_deletions_are_told_of_a_cache_that_is_just_full() {
+async fn a_cache_at_its_limit_receives_updates_and_deletions() {
     let limits = Limits {
         objects: 2,
         ..Limits::default()
@@ -78,7 +78,7 @@ async fn updates_and_deletions_are_told_of_a_cache_that_is_just_full() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_is_too_full_hears_of_everything_that_it_has() {
+async fn a_cache_over_its_limit_receives_changes_of_the_objects_it_has() {
     let limits = Limits {
         objects: 1,
         ..Limits::default()
@@ -110,7 +110,7 @@ async fn a_cache_that_is_too_full_hears_of_everything_that_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_source_has_its_own_room() {
+async fn the_object_limit_applies_to_each_source_separately() {
     let limits = Limits {
         objects: 2,
         ..Limits::default()
@@ -142,7 +142,7 @@ async fn each_source_has_its_own_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_become_no_event_do_not_keep_a_watch_open_beyond_its_time() {
+async fn bytes_that_form_no_event_do_not_extend_the_watch_timeout() {
     for (begin, endless) in [
         ("", white_space as fn(u64) -> String),
         (r#"{"type":"ADDED","object":{"a":""#, drop_of_text),
@@ -165,7 +165,7 @@ async fn bytes_that_become_no_event_do_not_keep_a_watch_open_beyond_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_are_always_there_keep_no_watch_open_and_nobody_from_stopping() {
+async fn bytes_that_are_always_ready_do_not_delay_the_watch_timeout_or_a_stop() {
     let script = Script::new([body(list(5, "", &[])), Answer::Flood("\n")]);
     let informer = run(builder(&script, Limits::default()));
     informer.pods.wait_for_sync().await.unwrap();
@@ -192,8 +192,7 @@ async fn bytes_that_are_always_there_keep_no_watch_open_and_nobody_from_stopping
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_does_not_say_whose_it_is_is_followed_by_a_list_and_one_of_an_unfit_name_is_not()
- {
+async fn an_event_without_a_name_is_followed_by_a_relist_and_one_with_an_invalid_name_is_not() {
     let nobody = r#"{"metadata":{"resourceVersion":"6"}}"#.to_owned();
     for (changed, held) in [
         (nobody, "[default/a@8]"),

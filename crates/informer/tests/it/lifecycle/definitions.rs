@@ -132,8 +132,7 @@ fn asked(server: &Server) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_is_deleted_takes_its_objects_along_and_the_informer_goes_on_when_it_is_back()
- {
+async fn a_deleted_definition_deletes_its_objects_and_a_new_one_resumes_the_informer() {
     let server = server();
     server.create(widget("a")).unwrap();
     let factory = following(&server);
@@ -176,7 +175,7 @@ async fn a_definition_that_is_deleted_takes_its_objects_along_and_the_informer_g
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_was_not_started_follows_nothing_and_one_that_was_started_does() {
+async fn only_a_started_informer_follows_its_definition() {
     let server = server();
     let factory = following(&server);
     let widgets = factory.for_resource(&kind()).unwrap();
@@ -199,7 +198,7 @@ async fn an_informer_that_was_not_started_follows_nothing_and_one_that_was_start
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_because_the_kind_is_back_is_no_first_list_and_has_its_own_reason() {
+async fn a_list_of_a_kind_that_is_served_again_is_a_relist_with_its_own_reason() {
     let server = server();
     let recorder = Recorder::default();
     let factory = SharedInformerFactory::builder(server.client())
@@ -222,7 +221,7 @@ async fn a_list_because_the_kind_is_back_is_no_first_list_and_has_its_own_reason
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_404_alone_deletes_nothing_and_is_asked_again_once_a_minute() {
+async fn a_404_alone_deletes_no_object_and_is_retried_once_a_minute() {
     let server = server();
     server.create(widget("a")).unwrap();
     for follows in [false, true] {
@@ -256,7 +255,7 @@ async fn a_404_alone_deletes_nothing_and_is_asked_again_once_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_definition_alone_deletes_nothing_while_the_kind_is_still_served() {
+async fn a_deleted_definition_deletes_no_object_while_the_kind_is_served() {
     let server = server();
     server.create(widget("a")).unwrap();
     let factory = following(&server);
@@ -277,7 +276,7 @@ async fn a_deleted_definition_alone_deletes_nothing_while_the_kind_is_still_serv
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_defined_later_or_served_again_is_listed_at_once() {
+async fn a_kind_is_listed_at_once_when_it_is_defined_or_served_again() {
     let server = server();
     delete_definition(&server);
     cease_to_serve(&server);
@@ -307,7 +306,7 @@ async fn a_kind_that_is_defined_later_or_served_again_is_listed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_served_again_is_not_listed_as_it_was_before_what_is_known() {
+async fn a_kind_that_is_served_again_is_listed_at_the_known_revision() {
     let server = server();
     server.create(widget("a")).unwrap();
     let known = server.revision();
@@ -331,7 +330,7 @@ async fn a_kind_that_is_served_again_is_not_listed_as_it_was_before_what_is_know
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_namespaces_typed_and_held_informers_rest_and_go_on_alike() {
+async fn informers_over_namespaces_typed_and_held_ones_pause_and_resume_with_the_definition() {
     let server = server();
     server.create(widget("a")).unwrap();
     let factory = SharedInformerFactory::builder(server.client())
@@ -359,7 +358,7 @@ async fn several_namespaces_typed_and_held_informers_rest_and_go_on_alike() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_hears_of_definitions_is_one_and_ends_with_the_last_that_needs_it() {
+async fn one_informer_of_definitions_is_shared_and_ends_with_its_last_user() {
     let server = server();
     let factory = following(&server);
     sleep(MINUTE).await;
@@ -390,7 +389,7 @@ async fn who_hears_of_definitions_is_one_and_ends_with_the_last_that_needs_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_of_definitions_is_listened_to_once_and_so_is_the_next_one() {
+async fn each_informer_of_definitions_has_one_handler() {
     let server = server();
     let factory = following(&server);
     let labelled = |labels: &str| InformerOptions::new().labels(labels.parse().unwrap());
@@ -416,7 +415,7 @@ async fn an_informer_of_definitions_is_listened_to_once_and_so_is_the_next_one()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_at_any_moment_of_coming_and_going_leaves_no_task() {
+async fn a_stop_while_definitions_are_created_and_deleted_leaves_no_task() {
     let server = server();
     server.create(widget("a")).unwrap();
     let client = server.client();
@@ -455,7 +454,7 @@ async fn a_stop_at_any_moment_of_coming_and_going_leaves_no_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn definitions_are_heard_of_whatever_the_factory_selects_by_default() {
+async fn the_default_selectors_of_a_factory_do_not_apply_to_definitions() {
     let server = server();
     let mut ours = widget("a");
     ours["metadata"]["labels"] = json!({"app": "web"});

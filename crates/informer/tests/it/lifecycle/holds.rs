@@ -16,7 +16,7 @@ fn lists(server: &Server) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_runs_its_informer_until_a_grace_after_the_last_was_dropped() {
+async fn a_held_informer_stops_a_grace_period_after_its_last_hold_is_dropped() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
@@ -59,7 +59,7 @@ async fn a_hold_runs_its_informer_until_a_grace_after_the_last_was_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_but_a_hold_keeps_an_informer_alive() {
+async fn only_a_hold_keeps_an_informer_running() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let held = factory.hold::<Pod>();
@@ -82,7 +82,7 @@ async fn nothing_but_a_hold_keeps_an_informer_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_for_a_held_informer_pins_it() {
+async fn a_request_for_a_held_informer_keeps_it_running() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let held = factory.hold::<Pod>();
@@ -106,7 +106,7 @@ async fn who_asks_for_a_held_informer_pins_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_runs_what_was_asked_for_and_not_started() {
+async fn a_hold_starts_a_requested_informer() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let pods = factory.informer::<Pod>();
@@ -122,7 +122,7 @@ async fn a_hold_runs_what_was_asked_for_and_not_started() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_with_other_options_is_refused_and_holds_nothing() {
+async fn a_hold_with_other_options_is_rejected_and_has_no_effect() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let options = || InformerOptions::<Pod>::new().fields("metadata.name=a");
@@ -144,7 +144,7 @@ async fn a_hold_with_other_options_is_refused_and_holds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_refused_for_other_options_neither_pins_nor_starts_what_is_there() {
+async fn a_request_rejected_for_other_options_neither_keeps_nor_starts_the_informer() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let other = || InformerOptions::<Pod>::new().resync(MINUTE);
@@ -163,7 +163,7 @@ async fn who_is_refused_for_other_options_neither_pins_nor_starts_what_is_there(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grace_of_zero_ends_it_with_the_last_hold() {
+async fn a_grace_period_of_zero_stops_the_informer_with_its_last_hold() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
@@ -198,7 +198,7 @@ async fn a_hold_outlives_its_factory_as_a_readable_cache() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn threads_that_drop_the_last_hold_and_take_a_new_one_at_once_have_one_that_runs() {
+async fn a_new_hold_that_races_with_the_drop_of_the_last_one_runs() {
     const THREADS: usize = 4;
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())

@@ -61,7 +61,7 @@ async fn a_page_has_the_series_of_all_informers_and_queues_by_their_established_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_says_who_has_not_synced_and_the_greatest_lag_of_a_name() {
+async fn a_page_shows_unsynced_informers_and_the_largest_lag_per_name() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let metrics = Arc::new(Prometheus::new());
     let (pods, controller) = setting::builder(&server).metrics(metrics.clone()).build();
@@ -86,7 +86,7 @@ async fn a_page_says_who_has_not_synced_and_the_greatest_lag_of_a_name() {
 
 /// kubernetes#73587.
 #[tokio::test(start_paused = true)]
-async fn a_page_has_no_series_of_what_has_ended() {
+async fn a_page_has_no_series_of_ended_informers_and_queues() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let metrics = Arc::new(Prometheus::new());
     for _ in 0..3 {

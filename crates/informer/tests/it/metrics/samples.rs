@@ -55,7 +55,7 @@ fn labelled(name: &str, app: &str, revision: u64) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_bytes_of_a_store_are_those_of_the_objects_in_it_whatever_became_of_them() {
+async fn the_bytes_of_a_store_follow_updates_and_exclude_broken_objects() {
     let broken = r#"{"metadata":{"name":"b","namespace":"default","labels":7}}"#;
     let longer = labelled("a", "a longer one", 7);
     let script = Script::new([
@@ -71,7 +71,7 @@ async fn the_bytes_of_a_store_are_those_of_the_objects_in_it_whatever_became_of_
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_memory_of_a_cache_is_that_of_its_objects_packed_or_not() {
+async fn the_memory_of_a_cache_is_that_of_its_packed_or_decoded_objects() {
     let text = "a text that takes its own length".repeat(20);
     let long = labelled("b", &text, 2);
     let script = |last: String| {

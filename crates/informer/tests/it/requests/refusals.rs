@@ -15,7 +15,7 @@ use super::{EXPIRED, INTERNAL, THROTTLED, check, check_with, modified, opened};
 use crate::script::{Answer, Script, body, list};
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_nobody_answers_or_that_is_throttled_is_asked_for_again() {
+async fn an_unanswered_or_throttled_watch_is_requested_again() {
     check(
         [
             body(list(5, "", &[])),
@@ -34,7 +34,7 @@ async fn a_watch_that_nobody_answers_or_that_is_throttled_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_refused_while_the_server_is_away_or_for_its_credentials_is_requested_again() {
+async fn a_watch_rejected_for_an_unavailable_server_or_its_credentials_is_requested_again() {
     let outcome = check(
         [
             body(list(5, "", &[])),
@@ -62,8 +62,7 @@ async fn watch_refused_while_the_server_is_away_or_for_its_credentials_is_reques
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_without_response_headers_is_requested_again_after_ninety_seconds_and_then_twice_that()
- {
+async fn a_watch_without_response_headers_is_requested_again_after_90_and_then_180_seconds() {
     let script = Script::new([
         body(list(5, "", &[])),
         Answer::Never,
@@ -86,7 +85,7 @@ async fn watch_without_response_headers_is_requested_again_after_ninety_seconds_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_refused_for_another_reason_is_listed_after_a_pause() {
+async fn a_watch_rejected_for_another_reason_is_followed_by_a_list_after_a_pause() {
     let outcome = check(
         [
             body(list(5, "", &[])),
@@ -109,7 +108,7 @@ async fn a_watch_refused_for_another_reason_is_listed_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_refused_as_expired_is_listed_at_its_revision_and_then_at_unset() {
+async fn a_watch_rejected_as_expired_is_followed_by_a_list_at_its_revision_and_then_at_unset() {
     check(
         [
             body(list(5, "", &[])),
@@ -129,7 +128,7 @@ async fn a_watch_refused_as_expired_is_listed_at_its_revision_and_then_at_unset(
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_connections_are_backed_off_from_up_to_the_cap_without_a_list() {
+async fn refused_connections_are_retried_with_back_off_up_to_the_cap_without_a_list() {
     let script = Script::new(
         std::iter::once(body(list(5, "", &[])))
             .chain((0..40).map(|_| Answer::Refuse(Class::ConnectionRefused))),
@@ -162,7 +161,7 @@ async fn refused_connections_are_backed_off_from_up_to_the_cap_without_a_list() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_back_off_of_one_s_own_is_used() {
+async fn a_custom_back_off_is_used() {
     let backoff = BackoffConfig {
         initial: Duration::from_secs(1),
         cap: Duration::from_secs(2),

@@ -15,7 +15,7 @@ use super::{EXPIRED, INTERNAL, THROTTLED, breaks, check, check_with, closes, mod
 use crate::script::{Answer, Script, Then, body, error_event, hangs, list, pod};
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_expires_is_listed_after_at_once_and_the_next_time_after_a_pause() {
+async fn an_expired_watch_is_followed_by_a_list_at_once_and_the_next_time_after_a_pause() {
     let outcome = check(
         [
             body(list(5, "", &[])),
@@ -38,7 +38,8 @@ async fn a_watch_that_expires_is_listed_after_at_once_and_the_next_time_after_a_
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_expiry_after_an_outage_is_listed_after_at_once_and_the_next_after_a_pause() {
+async fn the_first_expiry_after_an_outage_is_followed_by_a_list_at_once_and_the_next_after_a_pause()
+{
     check(
         [
             body(list(5, "", &[])),
@@ -64,7 +65,7 @@ async fn the_first_expiry_after_an_outage_is_listed_after_at_once_and_the_next_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expiry_after_throttling_is_listed_after_a_pause() {
+async fn an_expiry_after_throttling_is_followed_by_a_list_after_a_pause() {
     check(
         [
             body(list(5, "", &[])),
@@ -84,7 +85,7 @@ async fn an_expiry_after_throttling_is_listed_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_throttled_inside_is_asked_for_again_after_a_pause() {
+async fn a_watch_with_a_throttling_error_event_is_requested_again_after_a_pause() {
     let throttled = || hangs(error_event(THROTTLED));
     check(
         [
@@ -108,7 +109,7 @@ async fn a_watch_throttled_inside_is_asked_for_again_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_internal_error_is_listed_after_unless_there_is_a_budget_for_it() {
+async fn an_internal_error_is_followed_by_a_list_unless_a_retry_budget_is_set() {
     let script = || {
         [
             body(list(5, "", &[])),
@@ -148,7 +149,7 @@ async fn an_internal_error_is_listed_after_unless_there_is_a_budget_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pauses_of_a_minute_between_internal_errors_don_t_make_their_budget_last_for_ever() {
+async fn the_retry_budget_of_internal_errors_ends_with_pauses_of_a_minute() {
     let minute = Duration::from_secs(60);
     let mut answers = vec![body(list(5, "", &[]))];
     answers.extend((0..9).map(|_| hangs(error_event(INTERNAL))));
@@ -176,7 +177,7 @@ async fn pauses_of_a_minute_between_internal_errors_don_t_make_their_budget_last
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_read_of_the_server_s_store_is_listed_after_whatever_the_budget() {
+async fn a_store_read_error_is_followed_by_a_list_with_any_retry_budget() {
     let unreadable = r#"{"code":500,"reason":"StoreReadError","message":"corrupt"}"#;
     let outcome = check_with(
         [
@@ -197,7 +198,7 @@ async fn a_failed_read_of_the_server_s_store_is_listed_after_whatever_the_budget
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_other_error_inside_and_a_very_short_watch_are_listed_after_a_pause() {
+async fn another_error_event_and_a_very_short_watch_are_followed_by_a_list_after_a_pause() {
     let other = r#"{"code":503,"reason":"ServiceUnavailable","message":"later"}"#;
     let outcome = check(
         [
@@ -230,7 +231,7 @@ async fn any_other_error_inside_and_a_very_short_watch_are_listed_after_a_pause(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_was_answered_late_is_very_short_by_the_time_of_its_request() {
+async fn a_very_short_watch_is_measured_from_its_request() {
     let late = Answer::Body(String::new(), Then::EndsAfter(Duration::from_millis(999)));
     let in_time = Answer::Body(String::new(), Then::EndsAfter(Duration::from_secs(1)));
     check(
@@ -291,7 +292,7 @@ async fn a_broken_connection_is_followed_by_a_watch_from_the_last_event_after_a_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transport_that_ends_a_watch_itself_is_obeyed_by_the_class_it_gives() {
+async fn the_error_class_of_the_transport_decides_what_follows_a_watch() {
     let ends = |class| Answer::Body(String::new(), Then::Breaks(class));
     check(
         [
@@ -317,7 +318,7 @@ async fn a_transport_that_ends_a_watch_itself_is_obeyed_by_the_class_it_gives() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_has_been_open_for_long_enough_lets_a_list_follow_at_once_again() {
+async fn a_watch_that_was_open_long_enough_resets_the_pause_before_a_list() {
     let backoff = BackoffConfig {
         reset_after: Duration::from_secs(10),
         ..BackoffConfig::default()

@@ -103,7 +103,7 @@ async fn a_handler_may_remove_itself_from_inside_its_callback_without_waiting() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_joins_in_the_middle_of_a_relist_hears_everything_once() {
+async fn a_handler_registered_during_a_relist_receives_every_object_once() {
     for delta_fifo in [false, true] {
         let server = Server::builder()
             .seed((0..8).map(|n| pod(&format!("p{n}"))))
@@ -195,7 +195,7 @@ async fn a_handler_that_panics_at_every_initial_object_syncs_on_either_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_a_revision_ends_with_the_informer_and_not_at_its_deadline() {
+async fn a_wait_for_a_revision_ends_with_the_informer_before_its_deadline() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     informer.caught_up(&server).await;
@@ -239,7 +239,7 @@ impl Queue<Pod> for Longest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_block_buffer_bounds_what_waits_in_the_queue() {
+async fn a_full_block_buffer_bounds_the_length_of_the_queue() {
     let server = Server::builder().seed([pod("a")]).build();
     let longest = Arc::new(AtomicUsize::new(0));
     let queue = Longest(InOrder::new(), Arc::clone(&longest));
@@ -337,7 +337,7 @@ async fn a_hundred_tasks_add_and_remove_handlers_while_ten_thousand_events_flow(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_factory_may_be_shut_down_while_others_ask_for_informers_and_start_them() {
+async fn a_factory_can_be_shut_down_during_concurrent_requests_and_starts() {
     let server = Server::builder().seed([pod("a")]).build();
     let client = server.client();
     for round in 0..20 {

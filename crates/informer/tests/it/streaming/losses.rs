@@ -48,7 +48,7 @@ fn server_with_history() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_broken_connection_a_server_that_was_put_back_is_noticed_by_a_probe() {
+async fn a_server_restored_during_a_broken_connection_is_detected_by_a_probe() {
     for initial_list in [InitialList::Streaming, InitialList::List] {
         let server = server_with_history();
         let informer = run(builder(&server).initial_list(initial_list));
@@ -78,7 +78,7 @@ async fn after_a_broken_connection_a_server_that_was_put_back_is_noticed_by_a_pr
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_clean_end_a_server_that_was_put_back_is_noticed_by_its_silence() {
+async fn a_server_restored_after_a_clean_end_is_detected_by_the_silence_of_its_watch() {
     let server = server_with_history();
     let informer = run(streaming(&server));
     informer.caught_up(&server).await;
@@ -92,7 +92,7 @@ async fn after_a_clean_end_a_server_that_was_put_back_is_noticed_by_its_silence(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_still_the_same_is_probed_once_and_watched_on() {
+async fn an_unchanged_server_is_probed_once_and_the_watch_resumes() {
     let server = server_with_history();
     let informer = run(streaming(&server));
     informer.caught_up(&server).await;
@@ -112,7 +112,7 @@ async fn a_server_that_is_still_the_same_is_probed_once_and_watched_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_silent_for_three_minutes_is_opened_again_from_the_last_revision() {
+async fn a_watch_silent_for_three_minutes_is_reopened_from_the_last_revision() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let informer = run(streaming(&server));
     informer.caught_up(&server).await;
@@ -161,7 +161,7 @@ impl ListerWatcher for Blank {
 }
 
 #[tokio::test(start_paused = true)]
-async fn white_space_between_events_does_not_break_the_silence() {
+async fn white_space_between_events_does_not_reset_the_silence_limit() {
     let source = Blank {
         lists: Script::new([body(list(5, "", &[]))]),
         watches: Trace::default(),
@@ -176,7 +176,7 @@ async fn white_space_between_events_does_not_break_the_silence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_nothing_from_a_server_that_sends_no_bookmarks_and_can_be_set() {
+async fn silence_is_ignored_without_bookmarks_and_its_limit_is_configurable() {
     /// Watches within a quarter of an hour.
     async fn watches(silence: Duration, bookmarks: bool) -> usize {
         let faults = if bookmarks {
@@ -205,7 +205,7 @@ async fn silence_is_nothing_from_a_server_that_sends_no_bookmarks_and_can_be_set
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_whose_store_is_full_is_let_go_of_and_goes_on_when_there_is_room() {
+async fn a_watch_with_a_full_store_is_closed_and_resumes_when_there_is_room() {
     let server = Server::builder().seed([setting::pod("p")]).build();
     let informer = run(streaming(&server));
     let open = std::sync::Arc::new(Semaphore::new(0));
@@ -263,7 +263,7 @@ impl kube_informer::reflector::ReflectorStore<Pod> for Gated {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_connection_is_gone_while_a_store_is_full_and_nothing_is_lost_or_told_twice() {
+async fn a_connection_lost_while_the_store_is_full_loses_and_duplicates_no_event() {
     let script = Script::streaming([
         hangs(added("a", 2) + &end(3) + &added("b", 4) + &added("c", 5) + &added("d", 6)),
         hangs(added("c", 5) + &added("d", 6)),
@@ -304,7 +304,7 @@ async fn the_connection_is_gone_while_a_store_is_full_and_nothing_is_lost_or_tol
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_put_back_and_gives_a_revision_to_the_same_name_again_is_heard() {
+async fn a_restored_server_that_reuses_a_revision_for_the_same_name_is_detected() {
     for initial_list in [InitialList::Streaming, InitialList::List] {
         let server = server_with_history();
         let informer = run(builder(&server).initial_list(initial_list));

@@ -34,7 +34,7 @@ async fn start(server: &Server, informer: Builder<Pod>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_revision_leads_to_a_list_of_which_the_difference_is_told() {
+async fn an_expired_revision_leads_to_a_list_and_only_its_differences_are_delivered() {
     let server = server(1, &["a", "b", "c"]);
     let path = file("expired");
     save(&server, warm(&server, &path)).await;
@@ -58,7 +58,7 @@ async fn an_expired_revision_leads_to_a_list_of_which_the_difference_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_put_back_behind_the_saved_revision_is_listed_and_nothing_loaded() {
+async fn a_server_restored_behind_the_saved_revision_is_a_cold_start() {
     let server = server(1, &["a", "b", "c"]);
     let path = file("put-back");
     save(&server, warm(&server, &path)).await;
@@ -91,7 +91,7 @@ async fn another_cluster_is_a_cold_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_scope_kind_representation_or_version_is_a_cold_start_with_the_reason() {
+async fn another_scope_kind_representation_or_version_is_a_cold_start_with_a_reason() {
     let server = server(1, &["a"]);
     let path = file("other");
     let pods = || ListWatch::<Pod>::new(server.client());
@@ -139,7 +139,7 @@ async fn another_scope_kind_representation_or_version_is_a_cold_start_with_the_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_is_cut_or_damaged_is_a_cold_start() {
+async fn a_truncated_or_damaged_file_is_a_cold_start() {
     let server = server(1, &["a"]);
     let path = file("damaged");
     save(&server, warm(&server, &path)).await;
@@ -176,7 +176,7 @@ async fn a_file_that_is_cut_or_damaged_is_a_cold_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_not_there_yet_is_waited_for() {
+async fn a_warm_start_waits_for_an_unreachable_server() {
     let server = server(1, &["a"]);
     let path = file("not-there");
     save(&server, warm(&server, &path)).await;
@@ -197,7 +197,7 @@ async fn a_server_that_is_not_there_yet_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_while_the_server_is_waited_for_is_a_stop_and_saves_nothing() {
+async fn a_stop_while_the_server_is_unreachable_saves_nothing() {
     let server = server(1, &["a"]);
     let path = file("stopped-early");
     server.faults().refuse_connections(true);
@@ -210,7 +210,7 @@ async fn a_stop_while_the_server_is_waited_for_is_a_stop_and_saves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_saved_revision_that_is_too_old_for_a_list_may_be_new_enough_for_a_watch() {
+async fn a_saved_revision_too_old_for_a_list_can_be_new_enough_for_a_watch() {
     let server = server(1, &["a"]);
     let path = file("old");
     save(&server, warm(&server, &path)).await;
@@ -250,7 +250,7 @@ impl ListerWatcher for Careless {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_from_before_the_saved_revision_was_put_back() {
+async fn a_list_older_than_the_saved_revision_is_a_cold_start() {
     let server = server(1, &["a", "b", "c"]);
     let path = file("careless");
     save(&server, warm(&server, &path)).await;
@@ -263,7 +263,7 @@ async fn a_server_that_answers_from_before_the_saved_revision_was_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_sources_all_go_on_or_none() {
+async fn either_all_sources_resume_or_none() {
     let server = Server::builder()
         .rng_seed(1)
         .enforce_namespaces(false)

@@ -68,7 +68,7 @@ impl ListerWatcher for Looking {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_that_was_saved_is_in_the_cache_before_the_first_watch_whatever_the_queue_is() {
+async fn all_saved_objects_are_in_the_cache_before_the_first_watch_for_every_queue() {
     let count = 2 * BATCH + 1;
     let server = Server::builder().build();
     server
@@ -135,7 +135,7 @@ async fn change_much(server: &Server) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_never_returns_from_the_initial_list_keeps_no_informer_from_syncing() {
+async fn a_handler_blocked_in_the_initial_list_does_not_keep_the_informer_from_syncing() {
     for queue in QUEUES {
         let (server, informer) = in_three_namespaces();
         let path = file(&format!("stuck-{queue}"));
@@ -161,8 +161,7 @@ async fn a_handler_that_never_returns_from_the_initial_list_keeps_no_informer_fr
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_buffer_holds_the_informer_up_when_nothing_but_a_silent_server_keeps_it_from_syncing()
- {
+async fn a_full_buffer_blocks_an_informer_that_waits_for_a_silent_server_to_sync() {
     for (queue, is_warm) in QUEUES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         let (server, informer) = in_three_namespaces();
         let path = file(&format!("held-up-{queue}"));

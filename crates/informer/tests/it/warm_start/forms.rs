@@ -108,7 +108,7 @@ async fn a_packed_or_lazy_cache_is_saved_and_loaded_without_decoding_an_object()
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_form_of_a_cache_loads_what_any_form_saved() {
+async fn each_form_of_a_cache_loads_the_stores_of_every_form() {
     let seed = (0..40).map(|n| labelled(&format!("p{n}"), "x"));
     let server = Server::builder().seed(seed.chain([pod("plain")])).build();
     for (saver, keep) in FORMS {
@@ -128,7 +128,7 @@ async fn each_form_of_a_cache_loads_what_any_form_saved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_does_not_decode_is_saved_as_it_is_known() {
+async fn an_undecodable_object_is_saved_in_its_last_known_state() {
     let mut bad = labelled("bad", "x");
     bad["spec"]["containers"] = json!("hunter2");
     let server = Server::builder().seed([pod("a"), bad]).build();
@@ -166,7 +166,7 @@ async fn an_object_that_does_not_decode_is_saved_as_it_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_packed_cache_does_not_transform_what_was_saved_again() {
+async fn a_packed_cache_does_not_transform_saved_objects_again() {
     let server = Server::builder().seed([labelled("a", "web")]).build();
     let path = file("packed-transform");
     let informer = || {

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn an_adopted_informer_is_shared_and_waited_for_but_neither_started_nor_stopped() {
+async fn an_adopted_informer_is_shared_and_awaited_but_neither_started_nor_stopped() {
     let server = Server::builder().seed([pod("a")]).build();
     let (theirs, ours) = (factory(&server), factory(&server));
     let pods = theirs.informer::<Pod>();
@@ -56,7 +56,7 @@ async fn an_adopted_informer_is_shared_and_waited_for_but_neither_started_nor_st
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_factory_lists_what_its_informers_cover_and_how_they_are_getting_on() {
+async fn a_factory_lists_the_coverage_and_status_of_its_informers() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .namespaces(["default", "shop"])
@@ -129,7 +129,7 @@ async fn a_factory_lists_what_its_informers_cover_and_how_they_are_getting_on() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_somebody_else_runs_is_replaced_when_it_has_stopped() {
+async fn an_adopted_informer_that_has_stopped_is_replaced() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let (pods, controller) = own(server.client(), Duration::ZERO);
@@ -149,7 +149,7 @@ async fn an_informer_that_somebody_else_runs_is_replaced_when_it_has_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_shutdown_the_same_informers_are_there_stopped_and_readable() {
+async fn after_the_shutdown_a_factory_returns_the_same_stopped_informers() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let pods = factory.informer::<Pod>();
@@ -191,7 +191,7 @@ async fn after_the_shutdown_the_same_informers_are_there_stopped_and_readable() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_a_factory_that_was_not_started_fails_at_once_and_names_its_informers() {
+async fn a_wait_on_a_factory_that_was_not_started_fails_at_once_and_names_its_informers() {
     let server = Server::builder().build();
     let (ours, theirs) = (factory(&server), factory(&server));
     assert!(ours.wait_for_cache_sync().await.is_ok(), "it has none");
@@ -220,7 +220,7 @@ async fn waiting_for_a_factory_that_was_not_started_fails_at_once_and_names_its_
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_wait_is_over_informers_of_several_types_and_factories() {
+async fn one_wait_covers_informers_of_several_types_and_factories() {
     let server = Server::builder().seed([pod("a")]).build();
     let (one, two) = (factory(&server), factory(&server));
     let pods: SharedInformer<Pod> = one.informer();

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_named_is_not_asked_who_it_is() {
+async fn a_named_server_receives_no_identity_request() {
     let (one, other) = (server(1, &["a"]), server(2, &["x", "y"]));
     let path = file("named");
     let named = |server: &Server, name: &str| builder(server).warm_start(saved(&path).server(name));
@@ -42,7 +42,7 @@ fn refuse_to_say_who(server: &Server, status: u16) -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_see_the_namespace_starts_cold_saves_nothing_and_is_told_what_to_do() {
+async fn a_forbidden_identity_request_is_a_cold_start_that_saves_nothing_and_names_the_fix() {
     let server = server(1, &["a"]);
     let path = file("forbidden");
     refuse_to_say_who(&server, 403);
@@ -74,7 +74,7 @@ async fn who_may_not_see_the_namespace_starts_cold_saves_nothing_and_is_told_wha
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_who_it_is_only_later_is_asked_again_at_a_save() {
+async fn a_failed_identity_request_is_retried_at_a_save() {
     let server = server(1, &["a"]);
     for saving in ["on demand", "every so often", "at the end"] {
         let path = file(&format!("later-{saving}"));
@@ -129,7 +129,7 @@ impl ListerWatcher for Hesitant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_holds_the_end_up_for_five_seconds() {
+async fn an_identity_request_without_a_response_delays_the_stop_by_five_seconds() {
     let server = server(1, &["a"]);
     let source = Hesitant {
         pods: ListWatch::new(server.client()),
@@ -148,7 +148,7 @@ async fn a_server_that_does_not_answer_holds_the_end_up_for_five_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_for_a_minute_has_failed_and_is_asked_again() {
+async fn an_identity_request_without_a_response_fails_after_a_minute_and_is_retried() {
     let server = server(1, &["a"]);
     let source = Hesitant {
         pods: ListWatch::new(server.client()),
@@ -176,7 +176,7 @@ async fn a_server_that_does_not_answer_for_a_minute_has_failed_and_is_asked_agai
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_wants_to_be_left_alone_is_for_a_minute_at_most() {
+async fn a_retry_after_on_the_identity_request_is_limited_to_a_minute() {
     let server = server(1, &["a"]);
     for (wanted, expected) in [(30, 30), (3600, 60)] {
         refuse_to_say_who(&server, 429).retry_after(wanted);
@@ -196,7 +196,7 @@ async fn a_server_that_wants_to_be_left_alone_is_for_a_minute_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_fails_to_say_who_it_is_does_not_keep_an_informer_from_starting() {
+async fn a_failed_identity_request_does_not_keep_an_informer_from_starting() {
     let server = server(1, &["a"]);
     let path = file("failing");
     let answer = server
@@ -214,7 +214,7 @@ async fn a_server_that_fails_to_say_who_it_is_does_not_keep_an_informer_from_sta
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transport_that_says_nothing_of_itself_is_neither_saved_nor_loaded() {
+async fn a_transport_without_an_identity_is_neither_saved_nor_loaded() {
     let script = Script::new([body(list(5, "", &[]))]);
     let path = file("unidentified");
     let informer = SharedInformer::<Pod>::builder(script).warm_start(saved(&path).server("one"));

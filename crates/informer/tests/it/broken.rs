@@ -1,4 +1,4 @@
-//! Objects that do not decode, transform or index: kept, reported, and the end of nothing.
+//! Objects that fail to decode, transform or index are kept and reported, and do not affect others.
 
 mod forms;
 
@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// A pod whose containers are no list; the server keeps it, a typed client can't.
+/// A pod whose containers are not a list; the server stores it, a typed client cannot decode it.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

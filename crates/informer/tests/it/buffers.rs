@@ -43,7 +43,7 @@ fn stuck(
     (gate, heard, handler.register().unwrap())
 }
 
-/// Waits until the cache has what the server has, whatever handlers do.
+/// Waits until the cache matches the server. Does not wait for handlers.
 async fn cached(informer: &Running, server: &Server) {
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     informer
@@ -54,7 +54,7 @@ async fn cached(informer: &Running, server: &Server) {
     sleep(Duration::from_millis(1)).await;
 }
 
-/// Many changes of a, a whole life of b, another life of c, and d as it was.
+/// Updates a many times, creates and deletes b repeatedly, recreates c, and leaves d unchanged.
 fn much_happens(server: &Server) {
     for n in 0..100 {
         server.update(labelled("a", &n.to_string())).unwrap();

@@ -62,7 +62,7 @@ fn by_zone(
     pods.derived_index("zone", nodes, node_of, zones_of)
 }
 
-/// Every value with its names.
+/// Every index value with the names of its objects.
 fn show(index: &DerivedIndex<Pod>) -> String {
     let values = index.values();
     let lines = values.iter().map(|value| {
@@ -79,7 +79,7 @@ fn node_builder(server: &Server) -> Builder<Node> {
         .rng_seed(2)
 }
 
-/// An informer of pods and one of nodes, that run until they are stopped.
+/// An informer of pods and one of nodes, which run until they are stopped.
 struct Both {
     server: Server,
     of_pods: Running,
@@ -122,7 +122,7 @@ impl Both {
         by_zone(&self.of_pods.pods, &self.nodes).unwrap()
     }
 
-    /// Waits until both caches have what the server has, and the index says so.
+    /// Waits until both caches match the server, and the index has followed.
     async fn settled(&self, index: &DerivedIndex<Pod>) {
         self.in_the_caches().await;
         index.settled().await;
@@ -221,7 +221,7 @@ async fn changes_missed_while_disconnected_are_in_the_index_after_the_relists() 
     let index = both.by_zone();
     index.wait_for_sync().await.unwrap();
     assert_eq!(show(&index), "east: job web, west: db");
-    // Long enough for the watches to be open.
+    // Long enough for the watches to open.
     sleep(Duration::from_secs(2)).await;
 
     let server = &both.server;

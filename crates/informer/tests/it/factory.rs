@@ -122,7 +122,7 @@ async fn other_selectors_create_another_informer_and_other_options_conflict() {
     assert_eq!(format!("{:?}", named.indexer().list()), "[default/b@2]");
     assert_eq!(server.requests().lists("pods").len(), 3);
 
-    // A pod that ceases to match is deleted from the selecting informer only.
+    // A pod that stops matching is deleted from the selecting informer only.
     server.update(labelled("a", "db")).unwrap();
     all.wait_for_revision(server.revision(), LONG)
         .await

@@ -36,7 +36,8 @@ fn builder(script: &Script, limits: Limits) -> Builder<Pod> {
         .limits(limits)
 }
 
-/// What the first failure is of an informer of this server, and after how long; then it must go on.
+/// Runs an informer against this script, and returns its first error and the time until then. The informer
+/// must then sync.
 async fn first_failure(script: &Script, limits: Limits) -> (Class, String, Duration) {
     let began = Instant::now();
     let informer = run(builder(script, limits));
@@ -250,7 +251,7 @@ async fn a_streaming_list_without_end_fails_at_the_object_byte_or_time_limit() {
             1,
             "a list has more than 10000 bytes (Limits::list_bytes)",
         ),
-        // Which another stream may keep.
+        // Retried as a stream, because another stream may stay within the limit.
         (
             Limits::default(),
             second,
@@ -278,7 +279,7 @@ async fn the_time_limit_applies_to_each_streaming_list_separately() {
     let minutes = Duration::from_secs(120);
     let script = Script::streaming([
         Answer::Body(first, Then::EndsAfter(minutes)),
-        // Whether it knows the revision, which it no longer does when it is watched from.
+        // The probe after the stream succeeds; the watch at its revision is then rejected as expired.
         body(list(5, "", &[])),
         Answer::Refuse(Class::Expired),
         hangs(second),

@@ -1,4 +1,4 @@
-//! How many connections the client that the library offers has, and what they share.
+//! The number of connections of the client that the library offers, and what shares them.
 
 use std::{
     net::SocketAddr,
@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::setting::{Running, pod, run};
 
-/// Stands before a server, counts connections and cuts them.
+/// A proxy that counts connections and cuts them.
 struct Between {
     address: SocketAddr,
     accepted: Arc<AtomicUsize>,

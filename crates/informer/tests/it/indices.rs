@@ -1,4 +1,4 @@
-//! Indices of an informer: from the beginning, before the start, and added while it runs.
+//! Indices of an informer: built in, added before the start, and added while it runs.
 
 use std::{
     pin::Pin,
@@ -32,7 +32,7 @@ fn label(key: &'static str) -> impl Fn(&Pod) -> Option<String> + Send + Sync + '
     move |pod| pod.labels().get(key).cloned()
 }
 
-/// Every value of an index with the names under it.
+/// Every value of an index with the names of its objects.
 fn index(pods: &SharedInformer<Pod>, index: &(impl IndexRef + ?Sized)) -> String {
     let snapshot = pods.indexer().snapshot();
     let values = snapshot.index_values(index).unwrap();
@@ -138,7 +138,7 @@ async fn an_informer_delivers_events_while_an_index_is_filled() {
     let count = |value| pods.indexer().by_index(&token, value).unwrap().len();
     assert_eq!((count("x"), count("y")), (ALL - 1, 1));
 
-    // Who stops waiting half-way has asked for nothing.
+    // A call that is dropped before it completes has no effect.
     let mut dropped = tokio_test::task::spawn(pods.add_index("b", counted()));
     assert!(dropped.poll().is_pending());
     drop(dropped);

@@ -1,5 +1,5 @@
-//! A `kube_runtime::Controller` that is driven by informers: it reconciles what the caches say, opens no
-//! watch of its own, and leaves nothing behind.
+//! A `kube_runtime::Controller` over informers: it reconciles from the caches, opens no watch of its own,
+//! and leaves no task behind.
 
 use std::{collections::BTreeSet, convert::Infallible, pin::Pin, sync::Arc, time::Duration};
 
@@ -23,17 +23,17 @@ use tokio::time::timeout;
 
 use crate::setting::{LONG, labelled, pod, requests};
 
-/// After so long nothing more comes: longer than any pause after a failure here, and so short that no
-/// watch is asked to end meanwhile.
+/// The time after which no more reconciliations are expected: longer than any pause after a failure here,
+/// and too short for a watch to reach its timeout.
 const SILENCE: Duration = Duration::from_secs(10);
 
 type Reconciled =
     Result<(ObjectRef<Shared<ConfigMap>>, Action), Error<Infallible, kube_runtime::watcher::Error>>;
 
-/// What a reconciler saw: the object and its revision, as kube's store had it.
+/// What a reconciler received: the object and its revision, from the store of kube.
 type Seen = Arc<Mutex<Vec<Arc<Shared<ConfigMap>>>>>;
 
-/// A controller that only notes what it is asked to reconcile.
+/// A controller that only records its reconciliations.
 struct Noting {
     reconciled: Pin<Box<dyn Stream<Item = Reconciled> + Send>>,
     seen: Seen,
@@ -54,7 +54,7 @@ impl Noting {
         }
     }
 
-    /// The names of all that is reconciled until nothing is.
+    /// The names of the reconciled objects, until no more follow.
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = timeout(SILENCE, self.reconciled.next()).await {
@@ -64,7 +64,7 @@ impl Noting {
         names
     }
 
-    /// Whether the controller ends, with nothing more reconciled.
+    /// Returns whether the controller ends without another reconciliation.
     async fn ends(mut self) -> bool {
         let next = timeout(LONG, self.reconciled.next()).await;
         matches!(next, Ok(None))
@@ -99,7 +99,7 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
     names.map(str::to_owned).into()
 }
 
-/// Informers of config maps and of pods that run.
+/// Running informers of config maps and pods.
 struct Running {
     factory: SharedInformerFactory,
     maps: SharedInformer<ConfigMap>,
@@ -177,13 +177,13 @@ async fn a_missed_deletion_of_an_owned_object_reconciles_the_owner() {
     assert_eq!(controller.names().await, set(["a"]));
 }
 
-/// The names of the pods that a stream tells of until it tells of nothing.
+/// The names of the pods that a stream yields until it yields no more.
 async fn touched<K: ResourceExt>(
     pods: &mut (impl Stream<Item = Result<K, kube_runtime::watcher::Error>> + Unpin),
 ) -> Vec<String> {
     let mut names = Vec::new();
     while let Ok(Some(told)) = timeout(SILENCE, pods.next()).await {
-        // A watch that has expired is an error, and the next item is of the list that follows.
+        // An expired watch is an error; the next item is from the relist.
         names.extend(told.ok().map(|pod| pod.name_any()));
     }
     names
@@ -275,7 +275,7 @@ async fn the_end_of_the_informers_ends_the_controller_and_leaves_no_task() {
     running.factory.shutdown().await;
     assert!(controller.ends().await);
     drop(running);
-    // The client's worker ends once the last handle is gone.
+    // The client's worker ends when its last handle is dropped.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(alive() <= before, "{} tasks are left", alive() - before);
 }
@@ -311,7 +311,7 @@ async fn failed_requests_are_retried_by_the_informer_and_are_not_errors_of_the_c
     refuse(&server, "pods", "", 3);
     let running = Running::on(&server);
     let mut controller = running.controller();
-    // `names` fails on any error; one kind's trouble does not keep the other from being reconciled.
+    // `names` fails on any error; a failure of one kind does not keep the other from being reconciled.
     assert_eq!(controller.names().await, set(["a"]));
     running.pods.wait_for_sync().deadline(LONG).await.unwrap();
     let failed = running.pods.status().get().last_error().cloned();
@@ -425,7 +425,7 @@ async fn the_deletion_of_an_undecodable_object_reaches_kube_in_every_form() {
             "{form}"
         );
 
-        // An update, and the final state of a deletion, that can't be decoded.
+        // An update and the final state of a deletion that cannot be decoded.
         server.update(broken("good")).unwrap();
         assert!(self::touched(&mut touched).await.is_empty(), "{form}");
         for name in ["good", "never"] {

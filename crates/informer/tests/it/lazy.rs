@@ -1,4 +1,4 @@
-//! Lazy caches: everything is as with decoded ones, but an object is decoded by the first who reads it.
+//! Lazy caches behave like decoded ones, except that an object is decoded on its first read.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn counted(pods: usize) -> (Server, Builder<Counted>) {
     (server, builder)
 }
 
-/// Lets an informer run while something is looked at.
+/// Runs an informer during an inspection.
 async fn while_it_runs(
     builder: Builder<Counted>,
     look: impl AsyncFnOnce(&SharedInformer<Counted>),

@@ -1,5 +1,5 @@
-//! The life of an informer and of a handler, from before the start to after the end: what each says
-//! of itself, and what can still be done with it.
+//! The states of an informer and of a handler, from before the start to after the stop: what each reports,
+//! and which calls still work.
 
 use std::time::Duration;
 

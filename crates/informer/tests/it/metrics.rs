@@ -1,4 +1,4 @@
-//! Metrics: the events that are reported, the samples, and that both end with their informer.
+//! The reported metric events, the samples, and their end with the informer.
 
 #[cfg(feature = "prometheus")]
 mod prometheus;
@@ -30,7 +30,7 @@ use crate::{
     setting::{self, LONG, Running, Trace, run},
 };
 
-/// Writes down all that it is told.
+/// Records everything that is reported.
 #[derive(Clone, Default)]
 pub(crate) struct Recorder(Arc<Recorded>);
 
@@ -39,7 +39,7 @@ struct Recorded {
     told: Trace,
     samplers: Mutex<Vec<InformerSampler>>,
     queue_samplers: Mutex<Vec<WorkQueueSampler>>,
-    /// Held by everything that was given to an informer or a queue.
+    /// Shared by the recordings of all informers and queues, to count them.
     held: Arc<()>,
 }
 
@@ -53,7 +53,7 @@ impl Recorder {
         Arc::new(self.clone())
     }
 
-    /// How many informers and queues have not let go of what they were given.
+    /// The number of informers and queues that still own a recording.
     fn under_way(&self) -> usize {
         Arc::strong_count(&self.0.held) - 1
     }
@@ -69,7 +69,7 @@ impl Recorder {
         }
     }
 
-    /// What was told of these, a line each.
+    /// The reports of these, one per line.
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));
@@ -120,7 +120,7 @@ impl WorkQueueMetrics for Recording {
     }
 }
 
-/// Of an informer that asks with LIST.
+/// An informer with plain lists.
 fn builder(script: &Script, recorder: &Recorder) -> Builder<Pod> {
     SharedInformer::builder(script.clone())
         .name("pods")
@@ -368,7 +368,7 @@ async fn every_informer_of_a_factory_uses_its_collector_until_it_ends() {
     assert_eq!(kinds, expected);
     assert_eq!(recorder.under_way(), 2);
     factory.shutdown().await;
-    // The factory has the collector still, for informers to come; what those two were given is gone.
+    // The factory still owns the collector, for later informers; the recordings of these two are dropped.
     assert_eq!(recorder.under_way(), 0);
 }
 
@@ -396,7 +396,7 @@ async fn the_depth_of_the_queue_is_right_after_every_kind_of_change_bookmarks_in
     .unwrap();
     let held_up = async {
         sleep(opened).await;
-        // The list is being heard, the word that it is complete takes the only place behind it.
+        // The handler processes the list, and the sync marker occupies the only place after it.
         let sample = recorder.sampler().sample().unwrap();
         assert_eq!(
             (sample.queued, sample.handlers[0].depth),
@@ -411,7 +411,7 @@ async fn the_depth_of_the_queue_is_right_after_every_kind_of_change_bookmarks_in
         assert_eq!(sample.store.unwrap().revision, 10.into());
     };
     controller.run(held_up).await.unwrap();
-    // What waited for ten seconds was seen so much later than it was received.
+    // The event waited for ten seconds, which is its lag.
     let told = recorder.0.told.take();
     assert!(told.contains("lag: Some(10s)"), "{told}");
 }
@@ -440,7 +440,7 @@ async fn a_standalone_reflector_has_metrics() {
     assert_eq!(recorder.under_way(), 0);
 }
 
-/// Wants to hear of informers, and can't stand it.
+/// A collector that accepts informers and panics on their reports.
 struct Panics;
 
 impl Metrics for Panics {

@@ -1,4 +1,4 @@
-//! The opt-in mutation detector inside a running informer: who is reported, and what is kept.
+//! The opt-in mutation detector in a running informer: what it reports, and which copies it keeps.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -18,13 +18,13 @@ use crate::setting::LONG;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A `ConfigMap` for which a program keeps a note, inside the object: it can be changed in the cache.
+/// A `ConfigMap` with a note of the program inside the object, so the cached object can be mutated.
 #[derive(Debug, Deserialize)]
 struct Noted {
     metadata: ObjectMeta,
     #[serde(skip)]
     note: Mutex<String>,
-    /// Counts the instances that are alive.
+    /// Counts the live instances.
     #[serde(skip)]
     alive: Arc<()>,
 }
@@ -84,7 +84,7 @@ fn map(name: &str, data: &str) -> Value {
     })
 }
 
-/// What the error handler has heard.
+/// The errors that the error handler received.
 type Heard = Arc<Mutex<Vec<String>>>;
 
 fn builder(server: &Server, alive: &Arc<()>) -> (Builder<Noted>, Heard) {
@@ -215,7 +215,7 @@ async fn updates_deletes_and_relists_keep_no_copy_and_report_no_mutation() {
     let server = Server::builder().seed(seed).build();
     let (builder, heard) = builder(&server, &alive);
     let running = run(builder.detect_mutations()).await;
-    // Two here: this one, and the transform's.
+    // Two references here: this one, and the one of the transform.
     let instances = || Arc::strong_count(&alive) - 2;
     assert_eq!(instances(), 8, "an object and its copy each");
 
@@ -227,14 +227,14 @@ async fn updates_deletes_and_relists_keep_no_copy_and_report_no_mutation() {
     sleep(2 * SECOND).await;
     assert_eq!(instances(), 6);
 
-    // A relist: one is gone, one is as it was, one is new.
+    // A relist: one object is deleted, one unchanged, one new.
     server.faults().cut_watches();
     server.delete("v1", "configmaps", "default/c").unwrap();
     server.create(map("e", "1")).unwrap();
     server.faults().expire_history();
     running.caught_up(&server).await;
     sleep(2 * SECOND).await;
-    // The first one, a probe behind the watch that was cut, and this one.
+    // The first list, a probe after the watch that broke, and this list.
     assert_eq!(server.requests().lists("configmaps").len(), 3);
     assert_eq!(running.notes.indexer().len(), 3);
     assert_eq!(instances(), 6);

@@ -20,7 +20,7 @@ use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run};
 
 const SAMPLES: usize = 16;
 
-/// Name, uid, revision, labels and body of everything.
+/// The name, uid, revision, labels and body of every object.
 pub(crate) fn contents(pods: &SharedInformer<Pod>) -> Vec<Value> {
     let snapshot = pods.indexer().list();
     let whole = |object: &Object<Pod>| {
@@ -67,7 +67,7 @@ async fn change(server: &Server, round: u32) {
     }
 }
 
-/// Does the same to a server beneath each of two informers, and compares after each step.
+/// Applies the same steps to the servers of two informers, and compares them after each step.
 pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {
         let trace = Trace::default();
@@ -133,12 +133,12 @@ async fn an_object_returns_its_stored_json_and_its_sizes() {
         kept.push((decoded.is_some(), object.json().is_some()));
         informer.stop().await;
     }
-    // Decoded, lazy (before and after it was read), packed.
+    // Decoded, lazy (before and after the first read), packed.
     assert_eq!(kept, [(false, false), (true, false), (true, true)]);
 }
 
 thread_local! {
-    /// How many have been decoded by this test.
+    /// The number of pods that this test has decoded.
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn decoded() -> usize {
     DECODED.replace(0)
 }
 
-/// A pod that counts when one is decoded.
+/// A pod that counts its decodes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Counted(Pod);
@@ -187,7 +187,7 @@ impl Resource for Counted {
     }
 }
 
-/// Looks into every object that it hears of.
+/// Reads every object that it receives.
 pub(crate) struct Looks;
 
 impl EventHandler<Counted> for Looks {

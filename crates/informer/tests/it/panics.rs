@@ -1,5 +1,5 @@
-//! A panic in user code: confined to one object where the code is called for one, and otherwise a failure
-//! of the informer that everyone who waits for it learns of.
+//! A panic in user code affects one object if the code runs for one object; otherwise it fails the
+//! informer, and everyone who waits for the informer receives the error.
 
 use std::{
     collections::BTreeMap,
@@ -101,7 +101,7 @@ async fn an_object_whose_type_panics_is_broken_and_the_others_are_cached() {
             let broken = lister.get("b").unwrap_err().to_string();
             let expected = "default/b can't be decoded: its type's Deserialize panicked at .";
             assert_eq!(broken, expected);
-            // The informer goes on, also with that object.
+            // The informer continues, and stores that object too.
             server.update(map("b", "y")).unwrap();
             let written = maps.wait_for_revision(server.revision(), LONG);
             written.await.unwrap();
@@ -121,7 +121,7 @@ async fn index_and_key_functions_that_panic_omit_one_object() {
     let server = Server::builder()
         .seed([labelled("a", "x"), pod("b"), labelled("c", "x")])
         .build();
-    // Each takes for granted that every pod has labels.
+    // Each function assumes that every pod has labels.
     let by_app = Indexers::new().with("app", |pod: &Pod| {
         let labels = pod.metadata.labels.as_ref().expect("labels to index by");
         labels.values().cloned().collect::<Vec<_>>()

@@ -27,10 +27,10 @@ use crate::{
 
 const PODS: usize = 1500;
 
-/// In real time, which only a failure takes.
+/// A limit in real time; only a failing test reaches it.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A pod of a kilobyte, or one that is none.
+/// A pod of a kilobyte, or an invalid one.
 fn item(number: usize, revision: usize) -> String {
     let containers = if number == 700 {
         "7".to_owned()
@@ -56,7 +56,7 @@ fn initial_events(pods: usize) -> String {
     added.chain([event("BOOKMARK", &end)]).collect()
 }
 
-/// Everything, and two changes of each, in one piece.
+/// All objects, and two changes of each, in one chunk.
 fn script(way: InitialList) -> Script {
     let changes = (0..2 * PODS).map(|at| event("MODIFIED", &item(at % PODS, PODS + 1 + at)));
     let changes: String = changes.collect();
@@ -74,7 +74,7 @@ fn script(way: InitialList) -> Script {
     Script::streaming(answers)
 }
 
-/// Looks into everything, and notes what it is told.
+/// Reads every object, and records its events.
 #[derive(Clone, Default)]
 struct Looking(Arc<Told>);
 
@@ -179,7 +179,7 @@ async fn undelivered_events_of_a_removed_handler_are_counted_as_discarded() {
     assert_eq!(heard + discarded, all);
 }
 
-/// Where two threads wait for each other.
+/// A barrier for two threads.
 #[derive(Default)]
 struct Rendezvous {
     came: Mutex<usize>,
@@ -200,7 +200,7 @@ impl Rendezvous {
     }
 }
 
-/// The first pods, listed or streamed with a chunk for each, as a Go server writes them.
+/// The first pods, listed or streamed with a chunk per object, as a Go server writes them.
 fn in_small_chunks(way: InitialList) -> Answer {
     if way == InitialList::Streaming {
         let events = initial_events(PODS);
@@ -225,7 +225,7 @@ async fn a_list_with_a_chunk_for_each_object_is_decoded_by_several_threads() {
             SharedInformer::builder(Script::streaming([in_small_chunks(way)]))
                 .initial_list(way)
                 .transform(move |pod: &mut Pod| {
-                    // Far enough from each other that they are decoded in different batches.
+                    // Far enough apart to be decoded in different batches.
                     if matches!(pod.metadata.name.as_deref(), Some("p0000" | "p0600")) {
                         two.wait();
                     }

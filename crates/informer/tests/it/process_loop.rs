@@ -27,7 +27,7 @@ use crate::setting::{LONG, labelled, pod};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the process function was called with, a line per call, and the key that it fails for.
+/// The calls of the process function, one per line, and the key that it fails for.
 #[derive(Clone, Default)]
 struct Calls {
     lines: Arc<Mutex<String>>,
@@ -64,7 +64,7 @@ fn reflector(server: &Server) -> ReflectorBuilder<Pod> {
         .rng_seed(1)
 }
 
-/// A controller whose function stores what it succeeds with.
+/// A controller whose process function stores the objects of its successful calls.
 fn config(server: &Server, calls: &Calls) -> (Indexer<Pod>, Config<Pod>) {
     let (pods, mut writer) = indexer::new(Indexers::new()).unwrap();
     let calls = calls.clone();

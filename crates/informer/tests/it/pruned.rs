@@ -1,5 +1,4 @@
-//! Pruned objects: a type with holes goes through everything that the whole one does, in every form in
-//! which a cache keeps it.
+//! Pruned objects: a type with optional fields works like the whole type, in every form of a cache.
 
 use std::borrow::Cow;
 
@@ -23,7 +22,7 @@ fn paths<const N: usize>(texts: [&str; N]) -> [FieldPath; N] {
     texts.map(|text| text.parse().unwrap())
 }
 
-/// A pod that says much.
+/// A pod with many fields.
 fn full(name: &str) -> Value {
     let mut pod = labelled(name, "x");
     pod["metadata"]["annotations"] = json!({"note": "1"});
@@ -46,7 +45,7 @@ where
     SharedInformer::<K>::builder(ListWatch::<K>::new(server.client())).rng_seed(1)
 }
 
-/// Lets an informer run while something is looked at.
+/// Runs an informer during an inspection.
 async fn while_it_runs<K>(builder: Builder<K>, look: impl AsyncFnOnce(&SharedInformer<K>))
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -60,12 +59,12 @@ where
     controller.run(looked).await.unwrap();
 }
 
-/// The same in each form in which a cache keeps its objects.
+/// An informer for each form of a cache.
 fn forms(building: impl Fn() -> Builder<Pruned<Pod>>) -> [Builder<Pruned<Pod>>; 3] {
     [building(), building().lazy(), building().packed()]
 }
 
-/// The one object, as the whole type would be written.
+/// The one object, serialized as the whole type.
 fn only(pods: &SharedInformer<Pruned<Pod>>) -> Value {
     let snapshot = pods.indexer().list();
     let only = snapshot.first().unwrap().get().unwrap();
@@ -144,7 +143,7 @@ async fn a_keep_list_keeps_only_its_fields_and_the_identity_of_the_object() {
                     "labels": {"app": "x"},
                     "annotations": {},
                 },
-                // The type writes it also where it is missing.
+                // The type serializes this field even if it is missing.
                 "spec": {"nodeName": "node-1", "containers": []},
                 "status": {"podIP": "10.0.0.1"},
             });
@@ -201,7 +200,7 @@ async fn a_factory_has_separate_informers_for_whole_and_pruned_objects() {
     factory.shutdown().await;
 }
 
-/// A type that can't be without its fields, and can't be written.
+/// A type with a required field; it does not implement `Serialize`.
 #[derive(Debug, Deserialize)]
 struct Strict {
     metadata: ObjectMeta,

@@ -1,6 +1,6 @@
-//! A server that was restored from a backup, and gives out revisions again, to other states: whatever it
-//! is noticed by, and whatever stands between reflector and store, what the server has then is in the
-//! cache, and handlers have heard of it.
+//! A server that was restored from a backup and assigns revisions again, to other states. The list that
+//! follows is stored and delivered, for every event or response that reveals the restore and for every
+//! queue.
 
 mod notices;
 mod queues;
@@ -43,13 +43,13 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// A streaming list, to its end.
+/// A streaming list with its end bookmark.
 fn streamed(revision: u64, items: &[String]) -> String {
     let items: String = items.iter().map(|item| event("ADDED", item)).collect();
     items + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// A list in one way or the other, and what the watch behind it tells.
+/// A list of this kind, and the events of the watch that follows it.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -65,7 +65,7 @@ fn app(pod: &Object<Pod>) -> String {
     pod.labels().get("app").unwrap_or("-").to_owned()
 }
 
-/// Notes colours.
+/// Records the colours of the events.
 #[derive(Clone, Default)]
 struct Colours(Trace);
 
@@ -144,14 +144,14 @@ async fn believed(building: Builder<Pod>, what: &str) {
     assert_eq!(colours, ["green", "red", "red"], "{what}");
     let expected = ["a red", "a red → green", "b red", "b red → red", "c red"];
     assert_eq!(heard.sorted(), expected, "{what}");
-    // It may hear in one what came in two, and not less.
+    // A coalescing handler may receive both changes as one event, but not less.
     let merged = merged.sorted();
     let last_of_a = merged.iter().rfind(|line| line.starts_with("a "));
     assert!(last_of_a.unwrap().ends_with("green"), "{what}: {merged:?}");
     informer.stop().await;
 }
 
-/// What was written is lost, and the server has passed its revision when everything is told.
+/// The write is lost, and the server has passed its revision when the relist completes.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {
@@ -169,7 +169,7 @@ async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went
                     answers.push(Answer::Refuse(Class::TooManyRequests));
                     answers.extend(listed(way, (9, &all), "", Then::Hangs));
                     if is_empty && way == InitialList::Streaming {
-                        // That nothing is left is confirmed.
+                        // An empty streaming list is confirmed by a list.
                         answers.push(body(list(9, "", &all)));
                     }
                     Script::streaming(answers)
@@ -190,7 +190,7 @@ async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went
                         wanted: 8.into(),
                         reached: 9.into(),
                     };
-                    // That it differs, or lags behind, does not say that it went back.
+                    // A difference, or a server that lags behind, does not prove a restore.
                     let expected = match notice.says {
                         Says::WentBack => Err(went_back),
                         Says::Doubt => Ok(()),
@@ -231,7 +231,7 @@ async fn a_restored_source_does_not_affect_another_source() {
         let heard = Colours::default();
         informer.pods.handler(heard.clone()).register().unwrap();
         sleep(3 * MINUTE).await;
-        // Of the other the same revision is the same state, whatever it looks like.
+        // For the other source the same revision is the same state, so its changed content is ignored.
         assert_eq!(heard.sorted(), ["a red", "a red → green", "b blue"]);
         let cached = informer.pods.indexer();
         let colours = cached.list().iter().map(app).collect::<Vec<_>>();
@@ -251,7 +251,7 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
         let late = |pause, answer| Answer::After(pause, Box::new(answer));
         let mut answers = listed(way, (5, &red), "", Then::EndsAfter(MINUTE + second));
         let more = [item("a", 1, "green"), item("b", 3, "red")];
-        // It comes by chance when half of its period is over, or all of it.
+        // The check starts at a random time between a half and a whole period.
         answers.push(late(40 * second, body(list(5, "", &more))));
         answers.push(body(list(5, "", &[])));
         answers.push(body(error_event(EXPIRED)));
@@ -276,7 +276,8 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
     }
 }
 
-/// The doubt arrives while a list is in progress that has skipped a known object, so the list is repeated.
+/// The check finds a difference while a list is in progress that has skipped a known object, so the list is
+/// repeated.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);
@@ -330,7 +331,8 @@ async fn a_standalone_reflector_stores_the_list_of_the_restored_server() {
             let revision = notice.revisions[0];
             let green = [item("a", 1, "green")];
             if notice.what == "an older list" {
-                // It says so at its end, when what was known has been passed over; so it is asked for again.
+                // The revision at the end of the list reveals the restore, after known objects were
+                // skipped; so the list is repeated.
                 answers.push(body(list(revision, "", &green)));
             }
             answers.extend(listed(way, (revision, &green), "", Then::Hangs));
@@ -346,7 +348,7 @@ async fn a_standalone_reflector_stores_the_list_of_the_restored_server() {
     }
 }
 
-/// The same object, by its uid, at the revision that it had, and not as it was.
+/// The same object, by its uid, at a revision that was already seen, but in another state.
 #[tokio::test(start_paused = true)]
 async fn an_object_changed_after_a_restore_is_delivered_at_an_already_seen_revision() {
     for way in [InitialList::Streaming, InitialList::List] {

@@ -1,5 +1,4 @@
-//! Never acting on an old cache: waiting for what was written or deleted, and own writes laid over the
-//! cache.
+//! Waits for a write or a deletion to reach the cache, and the overlay of own writes over the cache.
 
 use std::{task::Poll, time::Duration};
 
@@ -24,7 +23,7 @@ use crate::setting::{LONG, Running, builder, labelled, pod, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A pod as a client gets it.
+/// A pod as a client receives it.
 fn typed(answer: Value) -> Pod {
     serde_json::from_value(answer).unwrap()
 }
@@ -188,7 +187,7 @@ async fn a_wait_for_an_object_waits_only_for_the_source_that_has_it() {
 
     let began = Instant::now();
     let written = typed(server.update(labelled("a", "new")).unwrap());
-    // The cache has an older state of it, so the source is known.
+    // The cache has an older state of the object, so its source is known.
     pods.wait_for_revision(&written, LONG).await.unwrap();
     let cached = pods.indexer().get(&name("a")).unwrap();
     assert_eq!(cached.labels().get("app"), Some("new"));
@@ -282,7 +281,7 @@ async fn a_wait_can_be_dropped_after_any_poll_and_repeated() {
     informer.stop().await;
 }
 
-/// What an overlay reads, in one line.
+/// The content of an overlay, in one line.
 fn listed(overlay: &MutationCache<Pod>) -> String {
     format!("{:?}", overlay.list(&Selector::everything()))
 }
@@ -382,7 +381,7 @@ async fn an_overlay_enforces_its_limits_and_accepts_only_named_objects_with_orde
     informer.stop().await;
 }
 
-/// Keeps a pod `b` alive, as a controller does: reads the overlay when an event or a lapse wakes it.
+/// Keeps a pod `b` alive, as a controller does: reads the overlay on each event and each lapse.
 async fn keep_alive(server: Server, informer: SharedInformer<Pod>, overlay: MutationCache<Pod>) {
     let mut events = informer.subscribe().unwrap();
     let mut lapsed = overlay.lapsed();
@@ -436,7 +435,7 @@ async fn a_write_lapses_after_its_ttl_and_every_stream_reports_it_once() {
     assert!(first.poll_next().is_pending());
     let began = Instant::now();
     for wanted in [Some(name("a")), None] {
-        // A dropped future takes nothing.
+        // A dropped future consumes no lapse.
         let dropped = tokio_test::task::spawn(second.next()).poll().is_ready();
         assert!(!dropped || wanted.is_none());
         let next = tokio::time::timeout(LONG, second.next()).await;
@@ -480,7 +479,7 @@ async fn a_stream_of_lapses_is_not_woken_while_the_overlay_is_empty() {
     sleep(LONG).await;
     assert!(!lapsed.is_woken());
 
-    // Seen by the cache: the stream looks after each batch, and then rests again.
+    // The write reaches the cache: the stream checks each batch until then, and is not woken afterwards.
     overlay.put(create(&server, "b")).unwrap();
     assert!(lapsed.poll_next().is_pending());
     informer.caught_up(&server).await;

@@ -1,4 +1,4 @@
-//! A reflector of its own: without an informer around it, into an indexer or a store of one's own.
+//! A standalone reflector: without an informer, into an indexer or a custom store.
 
 mod logs;
 mod streams;
@@ -210,7 +210,7 @@ async fn the_store_receives_the_revision_with_every_event() {
     assert_eq!(status.get().sources[0].revision, 40.into());
 }
 
-/// Refuses what it is told to, and notes everything.
+/// Rejects the configured changes, and records everything.
 struct Picky {
     refuse: Vec<&'static str>,
     trace: Trace,
@@ -318,7 +318,7 @@ async fn a_slow_store_slows_the_watch_and_memory_stays_bounded() {
     let status = reflector.status();
     let drive = async {
         sleep(MINUTE).await;
-        // The list and one event fill the channel, and the revision has come no further.
+        // The list and one event fill the channel, so the revision does not advance further.
         assert_eq!(status.get().sources[0].revision, 6.into());
         for _ in 0..30 {
             deltas.recv().await.unwrap();
@@ -366,7 +366,7 @@ async fn objects_of_another_kind_are_reported_and_the_others_stored() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fail_fast_wait_ignores_a_rejection_before_the_last_success() {
-    // The first source has been refused once; its watches close at once, but have events.
+    // The first source was rejected once; its watches close at once, but deliver events.
     let forbidden = Answer::RefuseWith(403, r#"{"code":403,"message":"no"}"#);
     let short = |revision| body(event("ADDED", &pod("a", revision)));
     let mut answers = vec![forbidden, body(list(5, "", &[]))];

@@ -1,4 +1,4 @@
-//! What an informer asks for, and what its handlers hear, when the watch does not just go on.
+//! The requests of an informer and the events of its handlers when a watch does not simply continue.
 
 use std::time::Duration;
 
@@ -363,7 +363,7 @@ async fn a_status_can_be_read_inside_a_wait_for_it() {
     let synced = waits.wait_for(|status| status.synced && looks.get().synced);
     let status = tokio::time::timeout(LONG, synced).await.unwrap().unwrap();
     assert_eq!(status.sources.len(), 1);
-    // Gone for good, it never will.
+    // After the stop it never changes again.
     informer.stop().await;
     assert!(looks.wait_for(Status::is_stopped).await.is_some());
 }

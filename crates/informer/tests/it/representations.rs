@@ -144,7 +144,7 @@ async fn several_namespaces_behave_as_one_informer() {
         "[billing/b@2, shop/a@1]"
     );
 
-    // A relist of one namespace deletes only what that one brought.
+    // A relist of one namespace deletes only objects of that namespace.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     server.faults().cut_watches();
     server.delete("v1", "configmaps", "shop/a").unwrap();

@@ -1,7 +1,7 @@
 //! The exact requests that follow each answer a server can give: when, at which revision, with which
 //! page size. One test per row of the tables under "Reflector" in `docs/client-go.md`.
 //!
-//! Times are those of the paused clock; the pauses between are random, and the same in every run.
+//! Times are those of the paused clock; the pauses are random, and the same in every run.
 
 mod refusals;
 mod watches;
@@ -26,7 +26,7 @@ const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message
 const INTERNAL: &str = r#"{"kind":"Status","code":500,"reason":"InternalError"}"#;
 const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
 
-/// What is asked for, and what the error handler and the store have at the end.
+/// Asserts the requests, and returns the errors that the handler received and the store at the end.
 async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> Outcome {
     check_with(answers, |reflector| reflector, expected).await
 }
@@ -51,7 +51,7 @@ async fn check_with(
         .on_error(move |error| heard.note(error.to_string()));
     let reflector = configure(builder).into_indexer(writer);
     let running = reflector.run(std::future::pending());
-    // Whatever follows the script hangs, and is given up after a minute at the earliest.
+    // A request after the script hangs, and fails after a minute at the earliest.
     let _ = timeout(Duration::from_secs(50), running).await;
     expected.assert_eq(&script.log.take());
     assert_eq!(script.unasked(), 0, "not all of the script was asked for");
@@ -65,7 +65,7 @@ fn opened(text: String) -> Answer {
     hangs(text)
 }
 
-/// A watch that brings this and ends in order after two seconds.
+/// A watch that sends this and closes cleanly after two seconds.
 fn closes(text: String) -> Answer {
     Answer::Body(text, Then::EndsAfter(Duration::from_secs(2)))
 }
@@ -86,7 +86,7 @@ fn bookmark(revision: u64) -> String {
     )
 }
 
-// Which revision is asked for.
+// The requested revision.
 
 #[tokio::test(start_paused = true)]
 async fn the_first_list_is_at_zero_and_the_watch_starts_at_its_revision() {
@@ -145,7 +145,7 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
 
-/// This source can't be probed, so nothing but the cache can show that it has gone back.
+/// This source cannot be probed, so only the cache can show that the server was restored.
 #[tokio::test(start_paused = true)]
 async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the_last_one() {
     let outcome = check(
@@ -192,7 +192,7 @@ async fn bookmarks_advance_the_revision_as_events_do() {
     assert_eq!(outcome.indexer.snapshot().revision(), 42.into());
 }
 
-/// Something has happened that can't be understood, so its revision does not count.
+/// The event cannot be interpreted, so its revision is not applied.
 #[tokio::test(start_paused = true)]
 async fn an_event_of_an_unknown_type_is_followed_by_a_relist() {
     let outcome = check(
@@ -296,7 +296,7 @@ async fn a_list_at_revision_zero_is_watched_from_zero() {
     .await;
 }
 
-// How many objects a page may have.
+// The page size.
 
 #[tokio::test(start_paused = true)]
 async fn relists_are_paged_after_a_list_at_zero_was_paged() {
@@ -391,7 +391,7 @@ async fn a_page_that_expires_is_followed_by_the_whole_list_at_the_first_page_s_r
     .await;
 }
 
-// What becomes of a list that is no list.
+// Responses to a list that are not a list.
 
 #[tokio::test(start_paused = true)]
 async fn a_table_is_rejected_and_listed_again() {

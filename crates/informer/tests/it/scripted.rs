@@ -1,5 +1,5 @@
-//! An informer over a transport whose every answer is scripted: what a server of one's own can't be
-//! made to do.
+//! An informer over a transport with scripted responses, for responses that the embedded server cannot
+//! send.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn the_pages_before_an_expired_page_are_discarded() {
     informer.stop().await;
 }
 
-/// In JSON, whatever its label says.
+/// The body is JSON in spite of its content type.
 fn labelled(content_type: &'static str, answer: Answer) -> Answer {
     Answer::Labelled(content_type, Box::new(answer))
 }
@@ -70,7 +70,7 @@ async fn a_response_in_another_encoding_fails_and_leaves_the_cache_as_it_is() {
     );
     let error = "the server responded with application/vnd.kubernetes.protobuf instead of application/json\n";
     assert_eq!(errors.take(), error.repeat(2));
-    // The informer's copy of the script, and the open watch: the rejected bodies are dropped.
+    // The informer's copy of the script and the open watch exist; the rejected bodies are dropped.
     assert_eq!(script.under_way(), 2);
     informer.stop().await;
 }

@@ -1,4 +1,4 @@
-//! What the status says, in every path, and what a wait that was in vain says with it.
+//! The status in every state of an informer, and the errors of failed waits.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -21,14 +21,14 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Of an informer that asks with LIST.
+/// The status of an informer with plain lists.
 fn builder(script: &Script) -> Builder<Pod> {
     SharedInformer::builder(script.clone())
         .name("pods")
         .rng_seed(1)
 }
 
-/// Writes down every state of a status, a line each.
+/// Records every state of a status, one per line.
 async fn lines(mut status: StatusReader) -> String {
     let trace = Trace::default();
     trace.note(status.get().to_string());
@@ -174,7 +174,7 @@ async fn the_status_reports_listing_until_the_list_is_in_the_cache() {
     informer.stop().await;
 }
 
-/// The first list takes the handler's only place after the one that it is hearing.
+/// The first list occupies the handler's only buffer place after the event in progress.
 #[tokio::test(start_paused = true)]
 async fn a_full_handler_does_not_keep_the_first_list_out_of_the_cache() {
     let good = |name| Script::new([body(list(5, "", &[pod(name, 1)])), Answer::Never]);

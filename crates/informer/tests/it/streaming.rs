@@ -1,5 +1,5 @@
-//! Streaming lists: one watch that begins with everything there is. What reaches the store and when,
-//! what follows when it does not come to its end, and what a server says that can't.
+//! Streaming lists: what reaches the store and when, what follows a stream that does not reach its end
+//! bookmark, and the fallback for servers without streaming lists.
 
 mod losses;
 mod servers;
@@ -56,13 +56,13 @@ fn end(revision: u64) -> String {
 }
 
 struct Outcome {
-    /// What the store was given.
+    /// The changes that the store received.
     heard: String,
     errors: String,
     under_way: usize,
 }
 
-/// What is asked for within this time, and what comes of it.
+/// Runs a reflector for this time, and returns its requests and their outcome.
 async fn check(
     answers: impl IntoIterator<Item = Answer>,
     within: Duration,
@@ -372,7 +372,7 @@ async fn a_revision_that_always_expires_is_retried_with_pauses() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_without_an_end_bookmark_falls_back_to_a_list_after_ten_seconds_without_a_new_object()
  {
-    // An old server ignores what it was asked for: what there is, and then changes for ever.
+    // An old server ignores the parameter: it sends the existing objects, and then changes without end.
     let mut changes = added("a", 3) + &added("b", 2);
     for revision in 6..40 {
         changes += &event("MODIFIED", &pod("a", revision));
@@ -430,7 +430,7 @@ async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
     assert_eq!(script.requests.len(), 1, "it was stopped in its pause");
 }
 
-/// Streams bookmarks that are ready whenever they are looked at, a second apart; lists as scripted.
+/// Streams bookmarks that are always ready, a second apart; lists as scripted.
 struct Busy(Script);
 
 impl ListerWatcher for Busy {

@@ -1,4 +1,4 @@
-//! An informer with much to apply, and everybody else on its thread.
+//! An informer with many changes to apply shares its thread with other tasks.
 
 use std::collections::BTreeSet;
 

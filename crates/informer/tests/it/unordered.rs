@@ -31,7 +31,7 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// A streaming list, to its end.
+/// A streaming list with its end bookmark.
 fn streamed(revision: u64, pods: &[String]) -> String {
     let added: String = pods.iter().map(|pod| event("ADDED", pod)).collect();
     added + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
@@ -51,7 +51,7 @@ async fn listening(builder: Builder<Pod>) -> (Running, Trace) {
     (informer, trace)
 }
 
-/// An event each second: grants of access to old objects, and changes of one that is new.
+/// An event per second: grants of access to old objects, and changes of a new one.
 fn grants(second: u64) -> String {
     match second {
         1 => event("ADDED", &pod("granted", 3)) + &event("ADDED", &pod("too", 2)),
@@ -120,7 +120,7 @@ async fn a_collection_is_probed_again_after_its_next_list() {
             Then::EndsAfter(SECOND * 400),
         ),
         body(list(10, "", &[])),
-        // The watch is closed before its time.
+        // The watch closes before its timeout.
         body(list(10, "", &[])),
         body(error_event(EXPIRED)),
         hangs(streamed(20, &all) + &old("d")),
@@ -182,7 +182,7 @@ async fn disabled_detection_probes_nothing_and_keeps_the_last_revision() {
     informer.stop().await;
 }
 
-/// A proxy, or a server whose cache is not filled, may end a streaming list before it has begun.
+/// A proxy, or a server whose watch cache is not ready, may end a streaming list before its first object.
 #[tokio::test(start_paused = true)]
 async fn an_empty_streaming_list_empties_the_cache_only_if_a_list_confirms_it() {
     let first = || Answer::Body(streamed(10, &[pod("a", 5)]), Then::EndsAfter(SECOND * 400));

@@ -22,7 +22,7 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// Reads every object that the cache lists, and lets the informer process what that shows.
+/// Reads every object that the cache lists, and lets the informer process the errors that this finds.
 async fn read_all(informer: &Running) {
     for object in informer.pods.indexer().snapshot().iter() {
         let _ = object.get();

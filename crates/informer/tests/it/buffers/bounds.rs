@@ -33,7 +33,7 @@ use crate::{
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
-/// A watch without end, and how many of its events were taken.
+/// A watch without end, and the number of events that were read from it.
 struct Endless(Arc<AtomicUsize>);
 
 impl ListerWatcher for Endless {
@@ -65,8 +65,8 @@ async fn a_full_block_buffer_limits_how_many_watch_events_are_read() {
     let (gate, heard, handler) = stuck(&informer, three, 0);
     sleep(Duration::from_secs(60)).await;
     let taken = || taken.load(Ordering::Relaxed);
-    // The marker is being told, three wait for the handler, ten in the queue and ten on their way to
-    // it, and one is in the reflector's hand.
+    // The handler processes the marker, three events wait in its buffer, ten in the queue, ten in the
+    // channel to it, and the reflector holds one.
     assert_eq!((taken(), handler.depth()), (3 + 10 + 10 + 1, 1 + 3));
     assert_eq!(informer.pods.indexer().len(), 3);
 
@@ -119,7 +119,7 @@ async fn the_status_reports_a_full_store_until_the_watch_continues() {
     informer.stop().await;
 }
 
-/// Takes five seconds over each change.
+/// A store that takes five seconds per change.
 struct Slow;
 
 impl ReflectorStore<Pod> for Slow {
@@ -218,7 +218,7 @@ async fn resyncs_longer_than_their_period_do_not_keep_changes_out_of_a_full_queu
     let building = builder(&server).queue(DeltaFifo::new()).queue_capacity(2);
     let informer = run(building.resync(second));
     let four = NonZeroUsize::new(4).unwrap();
-    // A resync takes 3 s of it.
+    // A resync takes 3 s with this handler.
     let slow = informer.pods.handler(Takes(Duration::from_millis(300)));
     slow.buffer(ListenerBuffer::Block(four)).register().unwrap();
     let fast = informer.pods.handler(Takes(Duration::ZERO));

@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::{cached, stuck};
 use crate::setting::{LONG, Trace, builder, pod, run};
 
-// Not in paused time, which would pass while the handler's own thread is at work.
+// Not in paused time, because it would advance while the handler's own thread runs.
 #[tokio::test]
 async fn a_handler_that_awaits_its_own_removal_ends_after_the_current_callback() {
     for own_thread in [false, true] {
@@ -42,7 +42,7 @@ async fn a_handler_that_awaits_its_own_removal_ends_after_the_current_callback()
             "a\n",
             "its callback ends, and no other follows"
         );
-        // Its own thread has nothing left to tell a moment before it has ended.
+        // The thread of the handler has no more events a moment before it ends.
         let gone = async {
             while !informer.pods.handlers().is_empty() {
                 sleep(Duration::from_millis(1)).await;

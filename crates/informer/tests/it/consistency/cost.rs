@@ -1,4 +1,4 @@
-//! What a check asks for, when, and what does not come of one that fails.
+//! The requests of a check, their times, and the effects of a failed check.
 
 use expect_test::expect;
 use futures_core::future::BoxFuture;
@@ -52,7 +52,7 @@ async fn a_check_sends_one_paged_list_at_the_revision_of_the_cache() {
     informer.stop().await;
 }
 
-/// Whole objects would cost what a list costs.
+/// Whole objects would cost as much as a list.
 #[tokio::test(start_paused = true)]
 async fn a_check_requests_only_metadata_for_every_type() {
     let server = Server::builder().seed([pod("a")]).build();
@@ -89,7 +89,7 @@ async fn no_check_is_sent_without_the_option_or_with_a_period_of_zero() {
 
 #[tokio::test(start_paused = true)]
 async fn checks_are_a_half_to_a_whole_period_apart_and_differ_between_informers() {
-    /// Notes when a check asks.
+    /// Records the time of each check request.
     struct Noting(ListWatch<Pod>, Arc<Mutex<Vec<Instant>>>);
 
     impl ListerWatcher for Noting {
@@ -200,7 +200,7 @@ async fn a_check_at_a_compacted_revision_fails_as_expired() {
         .build();
     let informer = run(checked(&server));
     informer.caught_up(&server).await;
-    // Of another kind, so the cache stays where it is.
+    // An object of another kind, so the revision of the cache does not change.
     server
         .create(serde_json::json!({
             "apiVersion": "v1", "kind": "ConfigMap",

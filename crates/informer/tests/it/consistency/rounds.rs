@@ -1,4 +1,4 @@
-//! Many checks of one informer: under churn, of what a list does not mend, and cut short.
+//! Many checks of one informer: during changes, for differences that relists do not resolve, and cancelled.
 
 use std::{num::NonZeroUsize, pin::pin};
 
@@ -16,10 +16,10 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A scripted watch is silent, and not for long enough to be taken for dead.
+/// A scripted watch is silent, but not long enough to count as dead.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What others do while checks go on.
+/// A write of another client, a pause or a fault during the checks.
 #[derive(Clone, Debug)]
 enum Step {
     Create(u8),
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Step {
-    /// What is not there can't be changed, and what is there can't be created: nothing happens then.
+    /// An update of a missing object and a creation of an existing one fail, and have no effect.
     async fn take(self, server: &Server) {
         let name = |n: u8| format!("p{n}");
         let taken = match self {
@@ -99,7 +99,7 @@ proptest! {
     }
 }
 
-/// What the server lists is always one object more than what an informer gets to keep.
+/// The server always lists one object more than the informer stores.
 #[tokio::test(start_paused = true)]
 async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));
@@ -224,7 +224,7 @@ async fn a_repeated_continue_token_fails_the_check() {
     informer.stop().await;
 }
 
-/// What waits in a queue by keys is neither in the store nor of one moment.
+/// A queued delta of a `DeltaFifo` is not in the store, so the store does not match one revision.
 #[tokio::test(start_paused = true)]
 async fn a_check_waits_until_a_delta_fifo_is_empty() {
     for seed in 0..8 {
@@ -252,7 +252,7 @@ async fn a_check_waits_until_a_delta_fifo_is_empty() {
         sleep(SECOND * 5 / 2).await;
         assert_eq!(informer.pods.indexer().len(), 2, "the last one waits");
         assert_eq!(counts(&informer.pods), [0; 3], "seed {seed}");
-        // The check is due, or will be in half a second, and what it waits for is over.
+        // The check is due now or in half a second, and the queue is empty.
         gate.add_permits(3);
         sleep(SECOND).await;
         assert_eq!(counts(&informer.pods), [1, 0, 0], "seed {seed}");

@@ -1,5 +1,5 @@
-//! The cache has what the server has: under another key, without a key, without revisions, and with
-//! what a list brings back as it was.
+//! The cache matches the server: with custom keys, with objects without a key or revision, and with relists
+//! of unchanged objects.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Ends: of a handler, of an informer, of a factory and of a wait; what each leaves behind, and that
-//! every wait for one of them ends.
+//! The ends of handlers, informers, factories and waits: what remains after each, and that every wait for
+//! one returns.
 
 use std::{
     future::pending,
@@ -24,7 +24,7 @@ use tokio::{
 use super::GUARD;
 use crate::setting::{LONG, Trace, builder, pod, run};
 
-/// A factory whose one handler is in a callback that ends with the gate's next permit.
+/// A factory with one handler, whose callback ends with the next permit of the gate.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
     let factory = SharedInformerFactory::builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());
@@ -157,7 +157,7 @@ async fn the_largest_numbers_act_as_unlimited() {
     informer.stop().await;
 }
 
-/// A handler that takes its time to be dropped.
+/// A handler whose drop takes time.
 struct SlowToDrop {
     dropping: Option<oneshot::Sender<()>>,
     let_go: mpsc::Receiver<()>,

@@ -1,5 +1,5 @@
-//! What a handler hears, and when its turn comes: never a story without its beginning, never a wait
-//! for something that can't come, and never at the expense of the others.
+//! The events of a handler and their scheduling: complete per object, without endless waits, and without
+//! starving other handlers.
 
 use std::{
     num::NonZeroUsize,
@@ -32,8 +32,8 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that, asked when there is no room, lets room be made before it answers: so the buffer is
-/// full when the loop looks for room and no longer is when the loop decides what to wait for.
+/// A queue that makes room in the buffer before it returns from a `pop_batch` without room: the buffer is
+/// full when the loop looks for room, and is not when the loop decides what to wait for.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -76,10 +76,10 @@ impl Queue<Pod> for RoomMadeMeanwhile {
     }
 }
 
-/// The event whose callback is held: the first after the initial list of one and its marker.
+/// The event whose callback is held: the first after the initial list of one object and its sync marker.
 const HELD: usize = 3;
 
-/// Holds one callback until it is let go, and says when it has taken the next event.
+/// Holds one callback until it is released, and reports when it receives the next event.
 struct Stepping {
     heard: watch::Sender<usize>,
     let_go: mpsc::Receiver<()>,
@@ -209,7 +209,7 @@ async fn a_handler_with_many_events_yields_to_other_tasks() {
         in_a_row.store(0, Ordering::Relaxed);
     }
     let most = most.load(Ordering::Relaxed);
-    // Tokio gives a task a budget of 128; what counts is that a turn is not all 1,000.
+    // Tokio gives a task a budget of 128; the test requires only that one turn does not process all 1,000.
     assert!(most < 500, "{most} callbacks, and nobody else's turn");
     informer.stop().await;
 }

@@ -1,4 +1,4 @@
-//! What a factory says of all its informers, or of those of a type, and what wins.
+//! The options of a factory for all informers or for those of a type, and their precedence.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// When a handler has heard of everything again.
+/// The times at which a handler received an update; each resync delivers one.
 type Resyncs = Arc<Mutex<Vec<Instant>>>;
 
 fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> Resyncs {
@@ -22,7 +22,7 @@ fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>)
     heard
 }
 
-/// In seconds, if there was more than one.
+/// The period in seconds, if there was more than one resync.
 fn period(resyncs: &Resyncs) -> Option<u64> {
     let resyncs = resyncs.lock();
     let [.., last, next] = resyncs[..] else {
@@ -66,7 +66,7 @@ fn trail(annotations: &BTreeMap<String, String>) -> &str {
     annotations.get("trail").map_or("", String::as_str)
 }
 
-/// Notes in the object that a transform was here.
+/// Records in the object that the transform ran.
 fn note(annotations: &mut BTreeMap<String, String>, who: &str) {
     annotations
         .entry("trail".to_owned())

@@ -1,4 +1,4 @@
-//! Kinds that are known at run time only: refused, looked up, and all of a server at once.
+//! Kinds that are known at run time only: validation, discovery, and all kinds of a server.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// A name of a kind, to be changed.
+/// A field of a kind, which the test changes.
 type Place = fn(&mut ApiResource) -> &mut String;
 
 #[tokio::test(start_paused = true)]
@@ -57,7 +57,7 @@ async fn a_kind_that_is_invalid_in_a_url_is_rejected_at_once() {
     for (field, value, place) in change {
         let mut kind = widget();
         value.clone_into(place(&mut kind));
-        // What belongs together is changed together, so that the field itself is what is wrong.
+        // Fields that must agree are changed together, so that only the field itself is invalid.
         if field != "apiVersion" {
             kind.api_version = format!("{}/{}", kind.group, kind.version);
         }
@@ -208,7 +208,7 @@ async fn a_cluster_scoped_kind_ignores_the_namespaces_of_the_factory() {
     let realms = factory.for_resource(&realm).unwrap();
     let widget = factory.discover("widgets").await.unwrap();
     let widgets = factory.for_resource(&widget).unwrap();
-    // What kube's own discovery answers is as good.
+    // The result of kube's own discovery works too.
     let client = server.client();
     let group = kube_client::discovery::group(&client, "example.com");
     let group = group.await.unwrap();

@@ -1,5 +1,5 @@
-//! What a factory sets for types and namespaces, on the wire and in the objects: each row of the table
-//! at `InformerOptions`. (The table itself is tested where it is resolved.)
+//! The options of a factory for types and namespaces, in the requests and in the objects: each row of the
+//! table at `InformerOptions`. (Unit tests cover how the table is resolved.)
 
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube_core::{ApiResource, ObjectMeta, PartialObjectMeta, Resource, ResourceExt};
@@ -18,7 +18,7 @@ fn pod_in(namespace: &str, name: &str, from: &str) -> Value {
     pod
 }
 
-/// What is listed: namespace, labels and fields, a line each, sorted.
+/// The lists: namespace, labels and fields, one per line, sorted.
 fn selections(server: &Server) -> String {
     let mut lines: Vec<_> = server
         .requests()
@@ -116,7 +116,7 @@ async fn equal_selectors_of_the_type_and_of_a_request_share_one_informer() {
     factory.shutdown().await;
 }
 
-/// What is set for a type, for the types that show objects of the same kind otherwise.
+/// Options of a type, seen from the types that represent objects of the same kind.
 #[tokio::test(start_paused = true)]
 async fn options_of_a_type_apply_to_its_metadata_and_pruned_forms_unless_these_have_their_own() {
     let marked = |pod: &mut Pod| {
@@ -231,7 +231,7 @@ async fn transforms_come_from_type_and_namespace_then_type_then_namespace() {
     server.create(map("b")).unwrap();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
-        // Whatever it does to the namespace, the object came from where it came from.
+        // The source of the object is known, even if the transform changes its namespace.
         .transform_metadata(|metadata| {
             note(metadata, "metadata,");
             metadata.namespace = None;

@@ -25,7 +25,7 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// A user's own constructor: of one namespace.
+/// A custom constructor, for one namespace.
 fn own(client: impl ClientSource, resync: Duration) -> (SharedInformer<Pod>, Controller<Pod>) {
     SharedInformer::builder(ListWatch::<Pod>::new(client).namespace("default"))
         .initial_list(InitialList::List)
@@ -34,7 +34,7 @@ fn own(client: impl ClientSource, resync: Duration) -> (SharedInformer<Pod>, Con
         .build()
 }
 
-/// What each of several threads gets that ask at the same moment.
+/// Runs the function in several threads at the same time, and returns their results.
 fn at_once<T: Send>(ask: impl Fn() -> T + Sync) -> Vec<T> {
     let (runtime, together) = (Handle::current(), Barrier::new(THREADS));
     thread::scope(|scope| {
@@ -69,7 +69,7 @@ async fn concurrent_requests_receive_one_informer() {
     }
 }
 
-/// client-go's `Run` checks and starts in two steps, so two at once may both start.
+/// client-go's `Run` checks and starts in two steps, so two concurrent calls may both start.
 #[tokio::test(start_paused = true)]
 async fn concurrent_starts_of_a_factory_start_each_informer_once() {
     for _ in 0..20 {
@@ -150,7 +150,7 @@ async fn of_informers_constructed_concurrently_one_is_shared_and_the_others_neve
     let together = Barrier::new(THREADS);
     let own = |client: Arc<dyn ClientSource>, resync: Duration| {
         together.wait();
-        // Meanwhile other kinds can be had.
+        // Meanwhile other kinds can be requested.
         factory.informer::<ConfigMap>();
         let (informer, controller) = own(client, resync);
         constructed.lock().push(informer.clone());
@@ -222,7 +222,8 @@ async fn a_constructor_that_requests_its_own_informer_receives_an_error() {
     factory.shutdown().await;
 }
 
-/// Three threads, each of which makes a kind and asks for that of the next one when all are at it.
+/// Three threads; each constructs a kind, and requests the kind of the next thread when all are
+/// constructing.
 #[tokio::test(start_paused = true)]
 async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_deadlock() {
     for _ in 0..20 {

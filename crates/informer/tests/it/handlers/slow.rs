@@ -81,7 +81,7 @@ async fn a_handler_that_blocks_its_dedicated_thread_delays_no_other_handler() {
         .await
         .unwrap();
     server.create(pod("b")).unwrap();
-    // The runtime of this test has one thread: were it blocked, this would never resolve.
+    // The runtime of this test has one thread: if the handler blocked it, this wait would never end.
     informer
         .pods
         .wait_for_revision(server.revision(), LONG)
@@ -118,7 +118,7 @@ async fn a_full_block_buffer_blocks_the_informer_but_not_its_commands() {
         reached < 10,
         "{reached} objects in the cache while the handler is stuck"
     );
-    // Commands are still served.
+    // The informer still processes commands.
     informer
         .pods
         .add_index("name", |pod: &Pod| pod.metadata.name.clone())

@@ -68,7 +68,7 @@ async fn a_stop_waits_for_the_callback_in_progress_and_counts_the_discarded_even
     gate.add_permits(100);
     let pods = stopping.await;
     assert_eq!(heard.take(), "add default/a@1 (initial)\n");
-    // Two of the list, the marker, and d.
+    // Two objects of the list, the sync marker, and d.
     assert_eq!(pods.status().get().discarded, 4);
 
     assert!(pods.is_stopped());

@@ -1,4 +1,5 @@
-//! One hostile script for every form of a cache: what is listed, what is broken, and why, is the same.
+//! One hostile script for every form of a cache: the listed objects, the broken objects and the errors are
+//! the same.
 //!
 //! The server sends wrong types, missing metadata, other kinds, duplicate keys, deep nesting and invalid
 //! UTF-8. After each step the test reads every object that the cache lists.
@@ -182,7 +183,7 @@ where
     lived
 }
 
-/// Everything that a reader finds.
+/// The content of the cache, as a reader sees it.
 fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
     let (snapshot, status) = (informer.indexer().snapshot(), informer.status().get());
     let listed = snapshot.iter().map(|object| {

@@ -1,4 +1,4 @@
-//! The same over real TCP, where heads, redirections and discovery are.
+//! The same over real TCP, with response heads, redirects and discovery.
 
 use std::{
     net::SocketAddr,
@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::setting::run;
 
-/// Says the same to every connection, and then something else for as long as anybody reads it.
+/// Sends the same head to every connection, and then repeats a text for as long as the client reads.
 struct Endless {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -130,7 +130,7 @@ async fn a_retry_after_that_is_not_a_number_of_seconds_is_ignored() {
     }
 }
 
-/// A frame of HTTP/2, of the first stream, without flags.
+/// An HTTP/2 frame of the first stream, without flags.
 #[cfg(feature = "http2")]
 fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -150,11 +150,11 @@ async fn header_fields_without_end_are_a_connection_error_on_http2() {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.read_exact(&mut [0; PREFACE]).await.unwrap();
         stream.write_all(&frame(settings, 0, &[])).await.unwrap();
-        // What is asked for.
+        // The request.
         stream.read_u8().await.unwrap();
         let status = [0x88];
         let mut written = stream.write_all(&frame(headers, 1, &status)).await;
-        // A field that is not to be remembered: `a: b`.
+        // A header field without indexing: `a: b`.
         let more = frame(continuation, 1, &[0, 1, b'a', 1, b'b'].repeat(3000));
         while written.is_ok() {
             written = stream.write_all(&more).await;

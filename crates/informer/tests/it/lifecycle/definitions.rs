@@ -1,4 +1,4 @@
-//! Kinds whose definitions come and go.
+//! Kinds whose definitions are created and deleted.
 
 use k8s_openapi::{
     api::apps::v1::Deployment,
@@ -58,7 +58,7 @@ fn following(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// As a server does it: the kind's path is unknown from now on, and who watches is sent away.
+/// As a server does it: the path of the kind is unknown from now on, and its watches are closed.
 fn cease_to_serve(server: &Server) {
     server
         .faults()
@@ -78,7 +78,7 @@ fn delete_definition(server: &Server) {
         .unwrap();
 }
 
-/// The definition is there again, with other objects.
+/// Creates the definition again, with other objects.
 fn come_back(server: &Server) {
     server.faults().clear_answers();
     server
@@ -125,7 +125,7 @@ async fn watches(informer: &SharedInformer<DynamicObject>) -> Status {
     until(informer, |activity| activity == Activity::Watching).await
 }
 
-/// Lists and watches of the kind.
+/// The lists and watches of the kind.
 fn asked(server: &Server) -> usize {
     let log = server.requests();
     log.lists("widgets").len() + log.watches("widgets").len()
@@ -287,7 +287,7 @@ async fn a_kind_is_listed_at_once_when_it_is_defined_or_served_again() {
     assert!(error.to_string().contains("can't sync"), "{error}");
     sleep(10 * MINUTE).await;
     assert!(!widgets.has_synced(), "what was never listed is not empty");
-    // The definition comes first, and is established a little later.
+    // The definition is created first, and established a little later.
     server.create(definition()).unwrap();
     sleep(10 * MINUTE).await;
     assert!(!widgets.has_synced());

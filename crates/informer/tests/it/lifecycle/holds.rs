@@ -1,4 +1,4 @@
-//! Informers that run while a hold on them exists.
+//! Informers that run while they are held.
 
 use std::{sync::Barrier, thread};
 

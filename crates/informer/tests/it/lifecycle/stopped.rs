@@ -1,4 +1,4 @@
-//! One informer is stopped, and asked for again.
+//! One informer of a factory is stopped, and requested again.
 
 use kube_informer_apiserver::Match;
 

@@ -1,4 +1,4 @@
-//! The ready-made collector.
+//! The Prometheus collector.
 
 use expect_test::expect_file;
 use kube_informer::{
@@ -8,7 +8,7 @@ use kube_informer::{
 
 use super::*;
 
-/// The lines of a page that begin with one of these.
+/// The lines of a page that start with one of these.
 fn lines(page: &str, beginnings: &[&str]) -> String {
     let wanted = |line: &&str| {
         beginnings
@@ -47,7 +47,7 @@ async fn a_page_has_the_series_of_all_informers_and_queues_by_their_established_
     sleep(Duration::from_secs(4)).await;
     let labels = r#"name="ours",group="",version="v1",resource="pods",namespace="""#;
     let page = metrics.text().replace(labels, "…");
-    // How large a type is in memory is the compiler's business.
+    // The size of a type in memory depends on the compiler.
     let memory = format!("_bytes{{…}} {}\n", informer.pods.memory().rest_bytes);
     let page = page.replace(&memory, "_bytes{…} its memory\n");
     let shown = |line: &&str| !line.contains("_bucket{") && !line.starts_with("# HELP");

@@ -1,4 +1,4 @@
-//! What a sample shows.
+//! The content of a sample.
 
 use super::*;
 
@@ -86,7 +86,7 @@ async fn the_memory_of_a_cache_is_that_of_its_packed_or_decoded_objects() {
     let packed = run(builder(&script(long.clone()), &recorder).packed());
     sleep(Duration::from_secs(1)).await;
     let rest = |informer: &Running| informer.pods.memory().rest_bytes;
-    // A label's map is a node of eleven entries.
+    // The map of labels is a node with eleven entries.
     let node = 11 * 2 * size_of::<String>() + 16;
     let more = node + "app".len() + text.len();
     assert_eq!(rest(&whole) - rest(&short), more as u64);

@@ -1,4 +1,4 @@
-//! Of work queues: client-go's figures, by client-go's rules.
+//! The metrics of work queues, with the definitions of client-go.
 
 use kube_informer::{
     metrics::WorkQueueSample,
@@ -34,7 +34,7 @@ async fn adds_depth_waiting_and_work_are_exact() {
     let item = queue.get().await.unwrap();
     assert_eq!(sample(&recorder).depth, 0);
     advance(10 * MS).await;
-    // Added again while it is in work, it waits from now on, and is counted.
+    // The item is added again while it is processed: it waits from now on, and is counted.
     queue.add("foo");
     queue.add("foo");
     let WorkQueueSample { depth, adds, .. } = sample(&recorder);

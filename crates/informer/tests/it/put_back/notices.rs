@@ -7,14 +7,14 @@ use kube_informer::{InitialList, transport::Class};
 use super::{EXPIRED, bookmark, item, streamed};
 use crate::script::{Answer, Then, body, error_event, event, hangs, list};
 
-/// What a server tells from which it is known that it has gone back, or may have.
+/// A response or an event that proves or suggests that the server was restored.
 pub(super) struct Notice {
     pub(super) what: &'static str,
-    /// What the watch tells, after a list at revision 5, and how it ends.
+    /// What the watch sends after a list at revision 5, and how it ends.
     pub(super) watch: (String, Then),
-    /// What is answered then, before everything is told anew.
+    /// The responses between the watch and the relist.
     pub(super) answers: fn() -> Vec<Answer>,
-    /// At which revisions it is.
+    /// The revisions of the relist.
     pub(super) revisions: &'static [u64],
     pub(super) says: Says,
 }
@@ -37,7 +37,8 @@ pub(super) fn notices(way: InitialList) -> Vec<Notice> {
         revisions: BACK_OR_ON,
         says,
     };
-    // That is also what a server says that lags behind, so what is listed next must say it too.
+    // A server that lags behind responds the same way, so only a lower revision in the next list proves a
+    // restore.
     let refused = |what, watch| Notice {
         revisions: &[4],
         ..notice(WentBack, what, watch, || {
@@ -50,7 +51,7 @@ pub(super) fn notices(way: InitialList) -> Vec<Notice> {
     let older = || (event("DELETED", &item("z", 3, "old")), Then::Hangs);
     let older_bookmark = || (bookmark(3, "null"), Then::Hangs);
     let older_probe = || vec![body(list(3, "", &[]))];
-    // Later, so that the cache has the object.
+    // Delayed, so that the cache has the object.
     let second = Duration::from_secs(1);
     let contradicts = Then::Goes(second, |_| event("MODIFIED", &item("b", 1, "old")));
     let mut notices = vec![
@@ -60,7 +61,7 @@ pub(super) fn notices(way: InitialList) -> Vec<Notice> {
             (String::new(), contradicts),
             Vec::new,
         ),
-        // The probe says it.
+        // The probe proves it.
         notice(WentBack, "an older event", older(), older_probe),
         notice(WentBack, "an older bookmark", older_bookmark(), older_probe),
         notice(WentBack, "an older probe", cut(), older_probe),

@@ -31,7 +31,7 @@ pub(super) fn over_each_queue(
     ]
 }
 
-/// A queue of one's own, which makes its changes out of the parts of what it is given.
+/// A custom queue, which builds its changes from the parts of the deltas that it receives.
 #[derive(Default)]
 struct Plain(VecDeque<Batch<Pod>>);
 

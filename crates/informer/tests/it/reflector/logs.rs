@@ -1,4 +1,4 @@
-//! What a reflector logs: its life, long lists, and floods of what is no good.
+//! The logs of a reflector: start and stop, long lists, and many undecodable objects.
 
 use super::*;
 
@@ -119,7 +119,7 @@ async fn the_log_has_ten_lines_a_minute_for_watches_with_only_undecodable_object
     let lasts = |time, text| Answer::Body(text, Then::EndsAfter(seconds(time)));
     let later = |time, text| Answer::After(seconds(time), Box::new(hangs(text)));
     let many = || foreign.repeat(25);
-    // A watch ends after the minute, or the next one brings something then.
+    // A watch ends after the minute, or the next one sends an event then.
     for (watches, written, left_out) in [
         (vec![lasts(30, many()), lasts(40, many())], 10, 40),
         (vec![lasts(30, many()), later(40, foreign.clone())], 11, 15),

@@ -1,4 +1,4 @@
-//! Watches whose bytes come otherwise than from a healthy server at its ease.
+//! Watches whose bytes arrive late, all at once, or at unusual times.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     setting::Trace,
 };
 
-/// Takes so long for the first object.
+/// Takes this long for the first object.
 struct Slow(Option<Duration>);
 
 impl ReflectorStore<Pod> for Slow {
@@ -64,7 +64,7 @@ async fn a_store_slower_than_the_watch_timeout_is_not_a_connection_failure() {
     }
 }
 
-/// Every watch brings one event after the other, all of them ready; told at the tenth.
+/// Every watch sends events that are always ready; reports the tenth.
 #[derive(Clone)]
 struct Torrent {
     lists: Script,
@@ -161,7 +161,7 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// Every watch ends so long after the time-out that it was asked for.
+/// Every watch ends this long after its requested timeout.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

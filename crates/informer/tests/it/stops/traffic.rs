@@ -1,4 +1,4 @@
-//! Handlers and informers that come and go while much happens.
+//! Handlers and informers that are created and removed under load.
 
 use std::{
     num::NonZeroUsize,
@@ -150,7 +150,7 @@ async fn a_handler_registered_during_a_relist_receives_every_object_once() {
     }
 }
 
-/// Hears one event per permit.
+/// Handles one event per permit.
 struct Paced(Replay, Arc<Semaphore>);
 
 impl EventHandler<Pod> for Paced {
@@ -207,7 +207,7 @@ async fn a_wait_for_a_revision_ends_with_the_informer_before_its_deadline() {
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
-/// Notes how long it ever was.
+/// Records its maximum length.
 struct Longest(InOrder<Pod>, Arc<AtomicUsize>);
 
 impl Queue<Pod> for Longest {
@@ -355,7 +355,7 @@ async fn a_factory_can_be_shut_down_during_concurrent_requests_and_starts() {
                     .fields(format!("metadata.name=p{n}"))
                     .queue(QueueKind::DeltaFifo);
                 let pods = factory.informer_with(options).unwrap();
-                // Registered or refused, both are answers.
+                // A registration and a rejection are both valid.
                 let _ = pods.on_add(|_, _| {}).register();
                 factory.start();
                 [maps, pods.status()]
@@ -366,7 +366,7 @@ async fn a_factory_can_be_shut_down_during_concurrent_requests_and_starts() {
         }
         factory.shutdown().await;
         for mut status in users.join_all().await.into_iter().flatten() {
-            // `None` says that its informer is gone, which is an end too.
+            // `None` means that its informer has ended.
             let ended = timeout(LONG, status.wait_for(Status::is_stopped)).await;
             assert!(ended.is_ok(), "an informer of the factory lives on");
         }

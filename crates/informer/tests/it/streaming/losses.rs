@@ -1,4 +1,4 @@
-//! Watches that say nothing any more, servers that come back as others, and stores that take nothing.
+//! Watches that fall silent, restored servers, and full stores.
 
 use kube_informer::{ObjectName, reflector::Reflector, shared_informer::ListenerBuffer};
 use kube_informer_apiserver::Verb;
@@ -8,7 +8,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The names and revisions that a server has, and that a cache has.
+/// The names and revisions of the objects of a server, and of a cache.
 fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     let text = |object: &serde_json::Value, field: &str| {
         object["metadata"][field].as_str().unwrap().to_owned()
@@ -30,7 +30,7 @@ fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     )
 }
 
-/// A server that was put back, and has given the revisions from there again to other objects.
+/// A server that was restored, and has assigned the revisions after the restore to other objects.
 fn put_back(server: &Server) {
     let revision = server.revision();
     server.faults().restart_at(revision - 3).unwrap();
@@ -82,7 +82,7 @@ async fn a_server_restored_after_a_clean_end_is_detected_by_the_silence_of_its_w
     let server = server_with_history();
     let informer = run(streaming(&server));
     informer.caught_up(&server).await;
-    // A bookmark of its own has been heard by then.
+    // The watch has received a bookmark by then.
     sleep(2 * MINUTE).await;
     put_back(&server);
     sleep(4 * MINUTE).await;
@@ -177,7 +177,7 @@ async fn white_space_between_events_does_not_reset_the_silence_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_ignored_without_bookmarks_and_its_limit_is_configurable() {
-    /// Watches within a quarter of an hour.
+    /// The number of watches in 15 minutes.
     async fn watches(silence: Duration, bookmarks: bool) -> usize {
         let faults = if bookmarks {
             ""
@@ -224,7 +224,7 @@ async fn a_watch_with_a_full_store_is_closed_and_resumes_when_there_is_room() {
         .register()
         .unwrap();
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
-    // More than the handler, its buffer, the queue and the channel hold.
+    // More than fit in the handler, its buffer, the queue and the channel.
     for n in 0..6000 {
         server.update(labelled("p", &n.to_string())).unwrap();
         tokio::task::yield_now().await;
@@ -248,7 +248,7 @@ async fn a_watch_with_a_full_store_is_closed_and_resumes_when_there_is_room() {
     informer.stop().await;
 }
 
-/// Takes what it is given when it is let.
+/// A store that accepts a change per permit.
 struct Gated(std::sync::Arc<Semaphore>, Trace);
 
 impl kube_informer::reflector::ReflectorStore<Pod> for Gated {

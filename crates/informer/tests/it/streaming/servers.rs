@@ -1,4 +1,4 @@
-//! Streaming lists of a server: what it streams, what it refuses, what gets lost on the way.
+//! Streaming lists against a server: what it streams, what it rejects, and what is lost on the way.
 
 use std::sync::{
     Arc,
@@ -9,7 +9,7 @@ use kube_informer::queue::{DeltaFifo, InOrder};
 
 use super::*;
 
-/// Whether each list and watch was a streaming one, with the revision it asked for.
+/// Every list and watch, with its revision and whether it is a streaming one.
 fn asked(server: &Server) -> String {
     let show = |options: &kube_informer_apiserver::ListOptions| match options.send_initial_events {
         Some(true) => " streaming",
@@ -302,7 +302,7 @@ async fn every_builder_can_set_the_time_limit_of_the_end_bookmark() {
 
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_request_respects_retry_after() {
-    /// How many seconds pass before the first answer that is none of these.
+    /// Returns the seconds until the informer has synced and watches.
     async fn synced_after(faults: &str, initial_list: InitialList) -> u64 {
         let server = Server::builder()
             .seed((0..4).map(|n| setting::pod(&format!("p{n}"))))

@@ -10,13 +10,13 @@ use kube_informer::{
 
 use super::*;
 
-/// A server with the uids that any other with this seed has.
+/// A server with this seed; equal seeds give equal uids.
 fn server(seed: u64, pods: &[&str]) -> Server {
     let pods: Vec<_> = pods.iter().map(|name| pod(name)).collect();
     Server::builder().rng_seed(seed).seed(pods).build()
 }
 
-/// Starts an informer, and says how it started, what it asked for and what a handler heard.
+/// Starts an informer, and returns the kind of start, the requests and the events of a handler.
 async fn start(server: &Server, informer: Builder<Pod>) -> String {
     let mut before = requests(server).lines().count();
     let informer = run(informer);
@@ -225,7 +225,7 @@ async fn a_saved_revision_too_old_for_a_list_can_be_new_enough_for_a_watch() {
     .assert_eq(&start(&server, warm(&server, &path)).await);
 }
 
-/// A source that lists what there is, how new it ought to be or not.
+/// A source that lists the current state for every requested revision.
 struct Careless(ListWatch<Pod>);
 
 impl ListerWatcher for Careless {

@@ -19,10 +19,10 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// How many [`Tallied`] have been decoded, on whichever thread. One test alone has objects of this type.
+/// The number of [`Tallied`] that were decoded, on any thread. Only one test has objects of this type.
 static DECODED: AtomicUsize = AtomicUsize::new(0);
 
-/// A pod that counts how many are decoded.
+/// A pod that counts its decodes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 struct Tallied(Pod);
@@ -63,7 +63,7 @@ impl Resource for Tallied {
     }
 }
 
-/// Runs until the cache has synced, saves at its end, and returns how the start came out.
+/// Runs until the cache has synced, saves at the stop, and returns the kind of start.
 async fn start(builder: Builder<Tallied>, look: impl FnOnce(Lister<Tallied>)) -> Option<WarmStart> {
     let (pods, controller) = builder.build();
     let synced = async { pods.wait_for_sync().deadline(LONG).await.unwrap() };
@@ -174,7 +174,7 @@ async fn a_packed_cache_does_not_transform_saved_objects_again() {
             let labels = pod.metadata.labels.get_or_insert_default();
             let times = labels.len();
             labels.insert(format!("seen-{times}"), "yes".to_owned());
-            // Identity and revision are read before.
+            // The transform runs after identity and revision were read.
             pod.metadata.resource_version = None;
         })
     };

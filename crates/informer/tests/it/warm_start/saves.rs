@@ -1,4 +1,4 @@
-//! What is saved, when, and who may read it.
+//! The content, the time and the permissions of saves.
 
 use super::*;
 
@@ -72,7 +72,7 @@ async fn a_save_during_changes_is_a_consistent_snapshot_from_which_later_changes
         for _ in 0..60 {
             for _ in 0..rng.usize(..20) {
                 let name = format!("p{}", rng.usize(..8));
-                // One that is there or is not is as good a change as any.
+                // A creation or a deletion, whichever applies, is a change.
                 let _ = match rng.u8(..3) {
                     0 => server.create(pod(&name)).map(drop),
                     1 => server.update(labelled(&name, "new")).map(drop),
@@ -83,7 +83,7 @@ async fn a_save_during_changes_is_a_consistent_snapshot_from_which_later_changes
                 tokio::task::yield_now().await;
             }
             if rng.bool() {
-                // Everything is listed anew, while it is saved.
+                // A relist during the save.
                 server.faults().expire_history();
                 server.faults().break_watches();
                 relists += 1;
@@ -102,7 +102,7 @@ async fn a_save_during_changes_is_a_consistent_snapshot_from_which_later_changes
     }
 }
 
-/// What one handler knows after all it heard, which must have been in order.
+/// The state of one handler after its events, which must be in order.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<BTreeMap<String, u64>>>);
 
@@ -280,7 +280,7 @@ async fn a_transformed_object_is_saved_and_not_transformed_again() {
         warm(&server, &path).transform(move |pod| {
             calls.fetch_add(1, Ordering::Relaxed);
             pod.spec = None;
-            // Identity and revision are read before.
+            // The transform runs after identity and revision were read.
             pod.metadata.resource_version = None;
         })
     };
@@ -365,7 +365,7 @@ async fn a_drop_at_any_await_of_a_warm_start_leaves_no_task_and_a_whole_store() 
                 if complete {
                     break;
                 }
-                // The disk is not waited for at first, and always later.
+                // The pauses between the first polls only run other tasks; later ones give the disk time.
                 if step < 60 {
                     yield_now().await;
                 } else {

@@ -118,7 +118,7 @@ fn metadata() -> Vec<Step> {
     ]
 }
 
-/// The kind of the object behind its other fields, and objects of another kind.
+/// The kind of the object after its other fields, and objects of another kind.
 fn kinds() -> Vec<Step> {
     vec![
         (
@@ -141,7 +141,7 @@ fn kinds() -> Vec<Step> {
     ]
 }
 
-/// Values without metadata, so without a name, and healthy objects before and after them.
+/// Values without metadata and so without a name, and healthy objects before and after them.
 fn without_metadata() -> Vec<Step> {
     vec![
         ("healthy before no metadata", "write", good("")),

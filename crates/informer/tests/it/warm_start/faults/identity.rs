@@ -67,7 +67,7 @@ async fn a_forbidden_identity_request_is_a_cold_start_that_saves_nothing_and_nam
         status.contains("; not saved: the server does not say"),
         "{status}"
     );
-    // As it is told.
+    // With the fix that the error names.
     let named = || builder(&server).warm_start(saved(&path).server("one"));
     save(&server, named()).await;
     assert!(start(&server, named()).await.starts_with("warm: 1@1\n"));
@@ -100,7 +100,7 @@ async fn a_failed_identity_request_is_retried_at_a_save() {
     }
 }
 
-/// A source whose server refuses so often to say who it is, and then does not answer.
+/// A source whose server rejects this number of identity requests, and does not respond to later ones.
 struct Hesitant {
     pods: ListWatch<Pod>,
     refusals: usize,

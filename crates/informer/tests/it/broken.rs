@@ -52,7 +52,11 @@ async fn a_broken_object_is_reported_and_delivered_when_its_next_state_decodes()
         let lister = informer.pods.lister().namespace("default");
         let error = lister.get("bad").unwrap_err();
         assert!(matches!(error, GetError::Decode(_)), "{error}");
-        assert_eq!(informer.pods.indexer().list().len(), 2, "reading skips it");
+        assert_eq!(
+            informer.pods.indexer().list().len(),
+            2,
+            "a list skips the broken object"
+        );
 
         server.update(pod("bad")).unwrap();
         server.update(broken("a")).unwrap();
@@ -77,7 +81,7 @@ async fn a_broken_object_is_reported_and_delivered_when_its_next_state_decodes()
         assert!(errors.contains("default/bad can't be decoded"), "{errors}");
         assert!(
             !errors.contains("hunter2"),
-            "no content in errors: {errors}"
+            "an error contains content: {errors}"
         );
         informer.stop().await;
     }

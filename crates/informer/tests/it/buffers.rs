@@ -55,7 +55,7 @@ async fn cached(informer: &Running, server: &Server) {
 }
 
 /// Updates a many times, creates and deletes b repeatedly, recreates c, and leaves d unchanged.
-fn much_happens(server: &Server) {
+fn change_objects(server: &Server) {
     for n in 0..100 {
         server.update(labelled("a", &n.to_string())).unwrap();
         server.create(pod("b")).unwrap();
@@ -77,9 +77,9 @@ async fn a_coalesce_buffer_holds_the_latest_state_of_each_object_while_its_handl
     server.update(labelled("d", "x")).unwrap();
     cached(&informer, &server).await;
 
-    much_happens(&server);
+    change_objects(&server);
     cached(&informer, &server).await;
-    assert_eq!(handler.depth(), 1 + 2, "d is being told, a and c wait");
+    assert_eq!(handler.depth(), 1 + 2, "d is being handled, a and c wait");
     // 99 updates of a, 100 additions and deletions of b.
     assert_eq!(handler.coalesced(), 99 + 200);
     gate.add_permits(100);
@@ -103,7 +103,7 @@ async fn a_subscription_that_is_not_polled_can_coalesce() {
     informer.caught_up(&server).await;
     let events = informer.pods.subscribe_with(ListenerBuffer::Coalesce);
     let mut events = events.unwrap();
-    much_happens(&server);
+    change_objects(&server);
     cached(&informer, &server).await;
     let status = events.status();
     assert_eq!((status.depth, status.told, status.synced), (4, 0, false));
@@ -152,7 +152,7 @@ async fn a_relist_is_merged_into_the_pending_events_of_a_blocked_handler() {
     assert_eq!(
         handler.depth(),
         1 + 7,
-        "c is being told; a, b and five wait"
+        "c is being handled; a, b and five others wait"
     );
     gate.add_permits(100);
     informer.caught_up(&server).await;
@@ -182,10 +182,10 @@ async fn lag_is_the_age_of_the_oldest_notification_and_zero_when_idle() {
         server.create(pod("c")).unwrap();
         cached(&informer, &server).await;
         sleep(Duration::from_secs(2)).await;
-        assert_eq!(handler.lag().as_secs(), 7, "a is being told");
+        assert_eq!(handler.lag().as_secs(), 7, "a is being handled");
         gate.add_permits(1);
         sleep(Duration::from_millis(1)).await;
-        assert_eq!(handler.lag().as_secs(), 2, "b is being told");
+        assert_eq!(handler.lag().as_secs(), 2, "b is being handled");
         assert_eq!(handler.status().lag, handler.lag());
         gate.add_permits(10);
         informer.caught_up(&server).await;
@@ -255,7 +255,11 @@ async fn an_informer_lists_the_status_of_its_handlers_and_subscriptions() {
     drop(panics);
     sleep(Duration::from_millis(1)).await;
     let names: Vec<_> = pods.handlers().iter().map(|h| h.name.to_string()).collect();
-    assert_eq!(names, ["stuck", "panics"], "who is detached stays");
+    assert_eq!(
+        names,
+        ["stuck", "panics"],
+        "a detached handler stays registered"
+    );
 
     let Running { .. } = informer;
     let status = stuck.status();
@@ -277,7 +281,7 @@ async fn the_status_of_a_stopped_handler_counts_the_discarded_events() {
     sleep(Duration::from_millis(1)).await;
     gate.add_permits(1);
     let pods = stopping.await;
-    assert_eq!(pods.handlers(), [], "none is left");
+    assert_eq!(pods.handlers(), [], "no handler is left");
     let status = handler.status();
     assert_eq!((status.told, status.discarded), (3, 3));
     assert_eq!((status.depth, status.lag), (0, Duration::ZERO));
@@ -300,7 +304,7 @@ async fn a_blocked_late_handler_on_a_large_cache_holds_one_message_and_delays_no
         assert_eq!(
             late.depth(),
             2,
-            "the cache, which is being told, and the marker"
+            "the cached objects, which are being handled, and the sync marker"
         );
         let depth = |changes: usize| (late.depth(), quick.len(), changes);
         for changes in 1..=3 {
@@ -315,7 +319,10 @@ async fn a_blocked_late_handler_on_a_large_cache_holds_one_message_and_delays_no
         let index = |pod: &Pod| pod.metadata.name.clone();
         let name = format!("{buffer:?}");
         let added = informer.pods.add_index(&name, index);
-        timeout(LONG, added).await.expect("it is added").unwrap();
+        timeout(LONG, added)
+            .await
+            .expect("the index is added")
+            .unwrap();
         quick.take();
     }
 }

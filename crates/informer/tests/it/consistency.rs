@@ -160,7 +160,11 @@ async fn a_streaming_list_restores_lost_events_too() {
         .iter()
         .map(|watch| watch.options.resource_version.as_deref())
         .collect();
-    assert_eq!(revisions, [None, None], "the newest state is asked for");
+    assert_eq!(
+        revisions,
+        [None, None],
+        "the relist requests the newest state"
+    );
     assert_eq!(lists(&server), 0);
     informer.stop().await;
 }

@@ -65,7 +65,7 @@ async fn an_informer_with_expired_credentials_continues_with_new_ones() {
     server.create(pod("b")).unwrap();
     pods.caught_up(&server).await;
     assert_eq!(pods.pods.indexer().len(), 2);
-    assert_eq!(file.made(), 2, "one for each season");
+    assert_eq!(file.made(), 2, "one client per token");
     pods.stop().await;
 }
 

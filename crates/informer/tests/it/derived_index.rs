@@ -150,7 +150,11 @@ async fn an_index_follows_its_objects_and_their_dependencies_in_any_order() {
     let synced = index.wait_for_sync();
     synced.await.unwrap();
     assert!(index.has_synced());
-    assert_eq!(show(&index), "east: web", "all of the beginning, at once");
+    assert_eq!(
+        show(&index),
+        "east: web",
+        "the initial objects are indexed at once"
+    );
 
     let server = &both.server;
     let steps = Trace::default();
@@ -264,7 +268,7 @@ async fn an_object_whose_index_function_fails_or_panics_is_omitted_until_the_nex
     ];
     assert_eq!(errors, expected);
     let panics: u64 = pods.handlers().iter().map(|handler| handler.panics).sum();
-    assert_eq!(panics, 0, "the handlers go on at once");
+    assert_eq!(panics, 0, "the panic does not pause the handlers");
 
     both.server.update(node("n2", "east")).unwrap();
     both.server.delete("v1", "pods", "default/job").unwrap();
@@ -362,7 +366,7 @@ async fn an_index_stays_readable_after_one_informer_stops_and_follows_the_other(
 
     let refused = by_zone(&of_pods.pods, &nodes).unwrap_err();
     assert_eq!(refused, Stopped);
-    assert_eq!(of_pods.pods.handlers().len(), 1, "none is left behind");
+    assert_eq!(of_pods.pods.handlers().len(), 1, "no handler is left");
     let pods = of_pods.stop().await;
     index.settled().await;
     assert_eq!(show(&index), "east: web, west: db");
@@ -400,10 +404,10 @@ async fn a_wait_for_the_index_fails_when_the_index_is_dropped_or_an_informer_sto
     let index = by_zone(&of_pods.pods, &nodes).unwrap();
     of_pods.caught_up(&server).await;
     index.settled().await;
-    assert!(!index.has_synced(), "nobody has listed the nodes");
+    assert!(!index.has_synced(), "the nodes are not listed");
     let in_vain = by_zone(&of_pods.pods, &nodes).unwrap().wait_for_sync();
     let in_vain = timeout(LONG, in_vain).await.unwrap();
-    assert!(in_vain.is_err(), "that one was dropped at once");
+    assert!(in_vain.is_err(), "that index was dropped at once");
     let waiting = index.wait_for_sync();
     node_controller.run(async {}).await.unwrap();
     let error = timeout(LONG, waiting).await.unwrap().unwrap_err();
@@ -436,7 +440,10 @@ async fn a_resync_does_not_recompute_the_index() {
     index.wait_for_sync().await.unwrap();
     sleep(Duration::from_secs(100)).await;
     index.settled().await;
-    assert!(trace.take().contains("(resync)"), "others hear of it");
+    assert!(
+        trace.take().contains("(resync)"),
+        "other handlers receive the resync"
+    );
     assert_eq!(asked.load(Ordering::Relaxed), 1);
     of_pods.stop().await;
 }
@@ -469,7 +476,7 @@ async fn an_index_may_derive_from_its_own_informer() {
     assert_eq!(
         show(&index),
         "shop: a-of-y b-of-y",
-        "the handlers are its own"
+        "the index has handlers of its own"
     );
     of_pods.stop().await;
 }

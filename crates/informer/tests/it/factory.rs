@@ -144,7 +144,10 @@ async fn a_second_start_runs_the_informers_requested_since_the_first() {
     factory.start();
     let maps = factory.informer::<ConfigMap>();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
-    assert!(!maps.has_synced(), "not started, so not waited for");
+    assert!(
+        !maps.has_synced(),
+        "an informer that was not started is not awaited"
+    );
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
     assert!(maps.has_synced());

@@ -49,7 +49,7 @@ async fn first_failure(script: &Script, limits: Limits) -> (Class, String, Durat
     let held = format!("{:?}", informer.pods.indexer().list());
     assert!(
         matches!(&*held, "[]" | "[default/a@1]"),
-        "nothing of it counts: {held}"
+        "no object of the failed list is stored: {held}"
     );
     informer
         .pods
@@ -94,7 +94,7 @@ fn modified_pod(n: u64) -> String {
 }
 
 fn broken_pod(n: u64) -> String {
-    assert!(n < 1000, "nobody puts an end to it");
+    assert!(n < 1000, "the stream was not stopped");
     let name = format!(
         r#""name":"p{n}","namespace":"default","resourceVersion":"{}""#,
         5 + n
@@ -223,7 +223,11 @@ async fn a_list_that_arrives_slowly_fails_after_half_an_hour() {
         let (class, error, took) = first_failure(&script, Limits::default()).await;
         let expected = "the list takes longer than 1800s (Limits::list_time)";
         assert_eq!((class, &*error), (Class::Timeout, expected));
-        assert_eq!(took.as_secs(), 1800, "also between two drops");
+        assert_eq!(
+            took.as_secs(),
+            1800,
+            "the limit applies between two chunks too"
+        );
     }
 }
 

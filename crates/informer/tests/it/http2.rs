@@ -176,7 +176,7 @@ async fn ten_unread_watches_do_not_block_the_eleventh() {
         let name = format!("\"pod-{number}\"");
         let mut told = Vec::new();
         while !String::from_utf8_lossy(&told).contains(&name) {
-            let piece = read.next().await.expect("the watch goes on").unwrap();
+            let piece = read.next().await.expect("the watch continues").unwrap();
             told.extend_from_slice(&piece);
         }
     }

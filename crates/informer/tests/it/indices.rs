@@ -130,7 +130,11 @@ async fn an_informer_delivers_events_while_an_index_is_filled() {
     informer.caught_up(&server).await;
     pods.handlers_idle().await;
     assert_eq!(told.load(Ordering::Relaxed), ALL + 1);
-    assert_eq!(asked.load(Ordering::Relaxed), so_far, "by nobody else");
+    assert_eq!(
+        asked.load(Ordering::Relaxed),
+        so_far,
+        "only the filling of the index calls the function"
+    );
     assert!(pods.indexer().by_index("a", "x").is_err());
 
     let token = adding.await.unwrap();

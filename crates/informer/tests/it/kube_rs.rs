@@ -315,7 +315,7 @@ async fn failed_requests_are_retried_by_the_informer_and_are_not_errors_of_the_c
     assert_eq!(controller.names().await, set(["a"]));
     running.pods.wait_for_sync().deadline(LONG).await.unwrap();
     let failed = running.pods.status().get().last_error().cloned();
-    assert!(failed.is_some(), "the status tells of it");
+    assert!(failed.is_some(), "the status reports the failure");
 }
 
 #[tokio::test(start_paused = true)]
@@ -434,7 +434,11 @@ async fn the_deletion_of_an_undecodable_object_reaches_kube_in_every_form() {
         }
         assert_eq!(self::touched(&mut touched).await, ["good"], "{form}");
         let stored: Vec<_> = reader.state().iter().map(|pod| pod.name_any()).collect();
-        assert_eq!(stored, ["kept"], "{form}: kube keeps what is deleted");
+        assert_eq!(
+            stored,
+            ["kept"],
+            "{form}: the store of kube keeps the deleted object"
+        );
         factory.shutdown().await;
     }
 }

@@ -97,7 +97,10 @@ async fn an_object_is_decoded_on_the_first_read_and_stays_decoded() {
     assert_eq!(decoded(), 100);
     read_all(&pods);
     let again = pods.lister().namespace("default").get("p7").unwrap();
-    assert!(Arc::ptr_eq(&first, &again), "everybody has the same");
+    assert!(
+        Arc::ptr_eq(&first, &again),
+        "all readers share the decoded object"
+    );
     assert_eq!(decoded(), 0, "each was decoded once");
 
     pods.handler(Looks).register().unwrap();
@@ -106,7 +109,7 @@ async fn an_object_is_decoded_on_the_first_read_and_stays_decoded() {
     let revision = server.revision();
     pods.wait_for_revision(revision, LONG).await.unwrap();
     pods.handlers_idle().await;
-    assert_eq!(decoded(), 1, "one state, whoever looks at it");
+    assert_eq!(decoded(), 1, "each state is decoded once");
     factory.shutdown().await;
 }
 
@@ -124,7 +127,7 @@ async fn an_object_that_does_not_fit_the_type_is_reported_once_and_broken_until_
     informer.caught_up(&server).await;
     let told = "add default/a@1 (initial)\nadd default/bad@2 (initial)\nsynced\n";
     assert_eq!(trace.take(), told);
-    assert_eq!(errors.take(), "", "nobody has looked");
+    assert_eq!(errors.take(), "", "no object was read");
     for told in [1, 0] {
         let read = informer.pods.lister().namespace("default").get("bad");
         let error = read.unwrap_err().to_string();
@@ -171,7 +174,11 @@ async fn the_lazy_option_does_not_change_a_packed_cache() {
         assert_eq!(decoded(), 0);
         for _ in 0..2 {
             read_all(pods);
-            assert_eq!(decoded(), 100, "what nobody has any more is decoded again");
+            assert_eq!(
+                decoded(),
+                100,
+                "an object without a holder is decoded again"
+            );
         }
     })
     .await;

@@ -40,7 +40,7 @@ async fn an_informer_reports_whether_it_is_not_started_running_or_stopped() {
     let status = pods.status().get();
     assert_eq!(status.activity(), Activity::Stopped);
     assert!(pods.is_stopped() && status.is_stopped());
-    assert!(pods.has_synced(), "once synced, it stays so");
+    assert!(pods.has_synced(), "a synced informer stays synced");
     let waited = pods.wait_for_sync().await.unwrap_err();
     assert_eq!(waited.failure, SyncFailure::Ended);
 }
@@ -81,7 +81,7 @@ async fn a_handler_has_synced_only_after_the_run_and_its_last_initial_object() {
         pods.wait_for_sync().await.unwrap();
         assert!(!registration.has_synced(), "its first callback runs");
         sleep(Duration::from_secs(19)).await;
-        assert!(!registration.has_synced(), "its last one runs");
+        assert!(!registration.has_synced(), "its last callback runs");
         registration.wait_for_sync().await.unwrap();
         assert!(registration.has_synced());
         assert_eq!(began.elapsed().as_secs(), 20);
@@ -97,7 +97,7 @@ async fn a_handler_can_be_removed_whether_the_informer_runs_will_run_or_never_do
     let never_started = heard.listen(&pods).remove();
     timeout(LONG, never_started)
         .await
-        .expect("it waits for no start");
+        .expect("the removal does not wait for the start");
 
     let before_the_start = heard.listen(&pods);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -147,7 +147,10 @@ async fn a_handler_that_panics_during_its_removal_is_removed() {
     timeout(LONG, registration.remove())
         .await
         .expect("its callback has ended");
-    assert!(began.elapsed() <= Duration::from_secs(5), "no pause behind");
+    assert!(
+        began.elapsed() <= Duration::from_secs(5),
+        "no pause follows the panic"
+    );
     sleep(Duration::from_secs(60)).await;
     assert_eq!(heard.take(), "a\n");
     informer.stop().await;
@@ -194,7 +197,11 @@ async fn an_empty_wait_returns_at_once_and_a_failed_one_names_each_unsynced_info
         idle.wait_for_sync(),
     ];
     let failed = wait_for_cache_sync(waits).deadline(minute).await;
-    assert_eq!(began.elapsed().as_secs(), 60, "all at the same time");
+    assert_eq!(
+        began.elapsed().as_secs(),
+        60,
+        "all waits share the deadline"
+    );
     let failures: Vec<_> = failed
         .unwrap_err()
         .unsynced

@@ -333,10 +333,10 @@ async fn the_metrics_of_an_informer_are_dropped_when_its_run_returns() {
     assert_eq!(recorder.under_way(), 1);
     assert!(recorder.sampler().sample().is_some());
     let pods = informer.stop().await;
-    assert_eq!(recorder.under_way(), 0, "they have outlived their informer");
+    assert_eq!(recorder.under_way(), 0, "a recording outlived its informer");
     assert!(recorder.sampler().sample().is_none());
     assert!(recorder.sampler().is_gone());
-    assert_eq!(pods.indexer().len(), 1, "its cache can still be read");
+    assert_eq!(pods.indexer().len(), 1, "its cache is still readable");
     drop((registration, subscription, pods));
 }
 

@@ -157,7 +157,7 @@ async fn a_mutation_by_a_handler_is_detected_within_a_second() {
         .register()
         .unwrap();
     running.notes.handlers_idle().await;
-    assert_eq!(take(&heard), [""; 0], "not looked at yet");
+    assert_eq!(take(&heard), [""; 0], "no check has run yet");
     // Timers are exact to a millisecond.
     sleep(SECOND + Duration::from_millis(2)).await;
     let expected =
@@ -171,7 +171,7 @@ async fn a_mutation_by_a_handler_is_detected_within_a_second() {
     server.update(map("a", "2")).unwrap();
     running.caught_up(&server).await;
     sleep(2 * SECOND).await;
-    assert_eq!(take(&heard), [""; 0], "the new state was not touched");
+    assert_eq!(take(&heard), [""; 0], "the new state was not mutated");
     assert_eq!(running.stop().await.status().get().mutated, 1);
 }
 

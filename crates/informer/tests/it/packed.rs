@@ -233,7 +233,7 @@ async fn an_unread_object_is_not_decoded_and_an_object_read_by_all_handlers_is_d
     let object = snapshot.get(&"default/p7".parse().unwrap()).unwrap();
     let first = object.get().unwrap();
     assert!(Arc::ptr_eq(&first, &object.get().unwrap()));
-    assert_eq!(decoded(), 1, "who has it shares it");
+    assert_eq!(decoded(), 1, "all holders share the decoded object");
 
     pods.handler(Looks).register().unwrap();
     pods.handler(Looks).register().unwrap();
@@ -248,7 +248,7 @@ async fn an_unread_object_is_not_decoded_and_an_object_read_by_all_handlers_is_d
         assert_eq!(
             decoded(),
             1,
-            "one state, two handlers that look, and nobody at what was before"
+            "two handlers read the new state, and none reads the old one"
         );
     }
     factory.shutdown().await;
@@ -277,7 +277,7 @@ async fn the_first_read_reports_an_object_that_does_not_fit_the_type_and_its_nex
         trace.take(),
         "add default/a@1 (initial)\nadd default/bad@2 (initial)\nsynced\n"
     );
-    assert_eq!(errors.take(), "", "nobody has looked");
+    assert_eq!(errors.take(), "", "no object was read");
     let snapshot = informer.pods.indexer().snapshot();
     assert_eq!(snapshot.index_keys("app", "x").unwrap().len(), 1);
     let object = snapshot.get(&"default/bad".parse().unwrap()).unwrap();
@@ -346,7 +346,7 @@ async fn a_transform_applies_to_bodies_labels_and_indices() {
     let snapshot = informer.pods.indexer().snapshot();
     assert_eq!(snapshot.index_keys("image", "other").unwrap().len(), 40);
     for object in snapshot.iter() {
-        assert!(object.live().is_none(), "it is packed all the same");
+        assert!(object.live().is_none(), "the object is still packed");
         assert_eq!(object.labels().get("seen"), Some("yes"));
         let pod = object.get().unwrap();
         assert_eq!(
@@ -382,7 +382,7 @@ async fn a_packed_cache_is_saved_and_loaded() {
     let live = informer.pods.indexer().list();
     assert!(
         live.iter().all(|pod| pod.live().is_none()),
-        "what was saved is packed too"
+        "loaded objects are packed too"
     );
     informer.stop().await;
     std::fs::remove_dir_all(&folder).unwrap();

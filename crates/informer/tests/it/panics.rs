@@ -182,7 +182,7 @@ async fn a_panic_outside_of_an_object_fails_the_informer_and_all_its_waits() {
         let text = failed.to_string();
         assert!(text.contains("panicked: a bad tweak"), "{text}");
     }
-    assert_eq!(pods.indexer().len(), 1, "the cache can still be read");
+    assert_eq!(pods.indexer().len(), 1, "the cache is still readable");
     assert_eq!(pods.status().get().failure.as_deref(), Some(&error));
 }
 
@@ -315,9 +315,17 @@ async fn a_factory_names_the_informer_that_failed_and_the_others_go_on() {
         error.to_string().ends_with("panicked: a bad tweak"),
         "{error}"
     );
-    assert_eq!(factory.failed().await, error, "also later");
+    assert_eq!(
+        factory.failed().await,
+        error,
+        "a later wait returns the same error"
+    );
     sleep(Duration::from_secs(60)).await;
-    assert_ne!(pods.has_synced(), maps.has_synced(), "one of them goes on");
+    assert_ne!(
+        pods.has_synced(),
+        maps.has_synced(),
+        "one of them continues"
+    );
     let unsynced = [pods.name(), maps.name()].map(|name| *name == *error.name);
     assert_eq!(unsynced, [!pods.has_synced(), !maps.has_synced()]);
     factory.shutdown().await;

@@ -234,7 +234,7 @@ async fn a_list_with_a_chunk_for_each_object_is_decoded_by_several_threads() {
         let synced = informer.pods.wait_for_sync().deadline(3 * SOON);
         synced.await.unwrap();
         let missed = rendezvous.missed.load(Ordering::Relaxed);
-        assert!(!missed, "{way:?}: one object is decoded after the other");
+        assert!(!missed, "{way:?}: the objects are decoded sequentially");
         assert_eq!(informer.pods.indexer().len(), PODS - 1);
         informer.stop().await;
     }

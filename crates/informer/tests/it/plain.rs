@@ -31,7 +31,7 @@ async fn story(delta_fifo: bool) -> String {
         informer = informer.queue(DeltaFifo::new());
     }
     let (indexer, controller) = informer.handler(trace.clone()).build();
-    assert_eq!(indexer.len(), 2, "what is known is in the store");
+    assert_eq!(indexer.len(), 2, "the known objects are in the store");
     let synced = controller.wait_for_sync().deadline(LONG);
     let stop = async {
         synced.await.unwrap();

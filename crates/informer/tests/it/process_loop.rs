@@ -198,9 +198,9 @@ async fn a_key_that_always_fails_is_retried_with_back_off_and_delays_no_other_ke
     assert_eq!(calls.take().lines().count(), 14);
     server.create(pod("b")).unwrap();
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(pods.len(), 1, "b waits for no pause of a");
+    assert_eq!(pods.len(), 1, "b does not wait for the pause of a");
     let ended = running.stop().await;
-    assert_eq!(ended.discarded, 1, "what is left of a");
+    assert_eq!(ended.discarded, 1, "the pending deltas of a");
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +270,7 @@ async fn resyncs_longer_than_their_period_do_not_keep_changes_out_of_a_full_queu
     };
     timeout(20 * SECOND, is_known)
         .await
-        .expect("it was processed");
+        .expect("the delta is processed");
     running.stop().await;
 }
 

@@ -163,7 +163,7 @@ async fn a_transform_runs_after_pruning_in_every_form() {
         let building = building(&server).keep(paths(["spec.containers.name"]));
         building.transform(|pod: &mut Pruned<Pod>| {
             let spec = Pruned::get_mut(pod).spec.as_mut().unwrap();
-            assert!(spec.node_name.is_none(), "it sees what is left");
+            assert!(spec.node_name.is_none(), "the transform runs after pruning");
             spec.containers.truncate(1);
         })
     };

@@ -20,7 +20,7 @@ use kube_informer_apiserver::Server;
 use tokio::time::sleep;
 
 use self::{
-    notices::{Says, notices},
+    notices::{Verdict, notices},
     queues::{QUEUES, over_each_queue},
 };
 use crate::{
@@ -120,14 +120,14 @@ async fn the_list_of_a_restored_server_is_applied_for_every_notice_and_every_que
                 };
                 for (queue, building) in over_each_queue(informer) {
                     let what = format!("{} → {revision}, {way:?}, {queue}", notices(way)[at].what);
-                    believed(building, &what).await;
+                    check_applied(building, &what).await;
                 }
             }
         }
     }
 }
 
-async fn believed(building: Builder<Pod>, what: &str) {
+async fn check_applied(building: Builder<Pod>, what: &str) {
     let informer = run(building);
     let [heard, merged] = [Colours::default(), Colours::default()];
     informer.pods.handler(heard.clone()).register().unwrap();
@@ -191,9 +191,9 @@ async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went
                         reached: 9.into(),
                     };
                     // A difference, or a server that lags behind, does not prove a restore.
-                    let expected = match notice.says {
-                        Says::WentBack => Err(went_back),
-                        Says::Doubt => Ok(()),
+                    let expected = match notice.verdict {
+                        Verdict::WentBack => Err(went_back),
+                        Verdict::Suspected => Ok(()),
                     };
                     assert_eq!(outcome, expected, "{what}");
                     informer.stop().await;
@@ -368,7 +368,7 @@ async fn an_object_changed_after_a_restore_is_delivered_at_an_already_seen_revis
             sleep(Duration::from_millis(100)).await;
             server.faults().restart_at(1).unwrap();
             server.update(labelled("a", "new")).unwrap();
-            assert_eq!(server.revision(), 2, "its probe tells");
+            assert_eq!(server.revision(), 2, "the probe reveals the restore");
             sleep(MINUTE).await;
             let told = ["a lost → new", "default/b gone"];
             assert_eq!(heard.sorted(), told, "{queue}, {way:?}");

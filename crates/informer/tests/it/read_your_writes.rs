@@ -155,11 +155,11 @@ async fn a_restored_server_fails_the_wait_for_a_lost_revision() {
 
         let anew = create(&server, "anew");
         let wait = informer.pods.wait_for_revision(&anew, LONG);
-        wait.await.expect("revisions count on from there");
+        wait.await.expect("later revisions are reached");
         assert!(informer.pods.indexer().get(&name("anew")).is_some());
         assert!(
             informer.pods.indexer().get(&name("c")).is_none(),
-            "it is forgotten everywhere"
+            "the restored server does not have c"
         );
         informer.stop().await;
     }
@@ -197,10 +197,10 @@ async fn a_wait_for_an_object_waits_only_for_the_source_that_has_it() {
     let error = wait.await.unwrap_err();
     assert!(
         matches!(error, RevisionError::Deadline { .. }),
-        "the first source has told nothing since: {error}"
+        "the first source has received nothing since: {error}"
     );
     let wait = pods.wait_for_revision(server.revision(), LONG);
-    wait.await.expect("a bookmark comes at last");
+    wait.await.expect("a bookmark is received in time");
     drop(stop);
     tasks.join_next().await.unwrap().unwrap().unwrap();
 }
@@ -239,9 +239,11 @@ async fn a_wait_for_a_deletion_ends_when_another_object_has_the_name() {
     let began = Instant::now();
     let ((ended, at), pods) = tokio::join!(waiting, informer.stop());
     assert_eq!(ended, Err(DeletedError::Stopped { name: name("a") }));
-    assert_eq!(at, began, "not at its deadline");
+    assert_eq!(at, began, "the wait ends before its deadline");
     let after = pods.wait_for_deleted(&name("a"), uid(&first), LONG);
-    after.await.expect("what holds at the end holds after it");
+    after
+        .await
+        .expect("a wait after the stop has the same result");
 }
 
 #[tokio::test(start_paused = true)]
@@ -314,7 +316,7 @@ async fn own_writes_are_read_at_once_and_the_cached_state_after_the_cache_has_ca
     let cached = format!("{:?}", informer.pods.indexer().list());
     assert_eq!(
         cached, "[default/a@1, default/b@2]",
-        "the cache is as it was"
+        "the cache is unchanged"
     );
 
     overlay
@@ -348,7 +350,11 @@ async fn an_object_created_and_deleted_while_disconnected_is_not_read_after_the_
     informer.caught_up(&server).await;
     assert_eq!(listed(&overlay), "[default/a@1]");
     overlay.put(made).unwrap();
-    assert_eq!(listed(&overlay), "[default/a@1]", "nor put once more");
+    assert_eq!(
+        listed(&overlay),
+        "[default/a@1]",
+        "a second put has no effect"
+    );
     informer.stop().await;
 }
 
@@ -431,7 +437,7 @@ async fn a_write_lapses_after_its_ttl_and_every_stream_reports_it_once() {
     assert!(first.poll_next().is_pending());
     let update = server.update(labelled("a", "x")).unwrap();
     overlay.put(typed(update)).unwrap();
-    assert!(first.is_woken(), "it has a timer from now on");
+    assert!(first.is_woken(), "the stream has a timer now");
     assert!(first.poll_next().is_pending());
     let began = Instant::now();
     for wanted in [Some(name("a")), None] {

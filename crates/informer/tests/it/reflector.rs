@@ -260,7 +260,7 @@ async fn a_change_that_the_store_rejects_is_relisted() {
         synced.deadline(LONG).await.unwrap();
         assert!(
             began.elapsed() >= Duration::from_millis(800),
-            "it has synced on a refused list"
+            "the reflector has synced with a rejected list"
         );
         sleep(MINUTE / 2).await;
     };

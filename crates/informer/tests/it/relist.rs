@@ -126,7 +126,7 @@ async fn an_expired_list_is_repeated_at_once_at_the_newest_state() {
     assert_eq!(
         before.elapsed(),
         Duration::ZERO,
-        "after health nothing waits"
+        "the first relist after a success is immediate"
     );
     expect![[r#"
         list 0 limit=500: 200
@@ -225,7 +225,7 @@ async fn an_unreachable_server_is_retried_with_back_off() {
     assert_eq!(
         server.requests().lists("pods").filter(whole).len(),
         1,
-        "nothing expired, so nothing is listed"
+        "without an expiry there is no list"
     );
     informer.stop().await;
 }
@@ -376,7 +376,10 @@ async fn a_wait_for_the_next_status_returns_only_later_changes() {
     sleep(Duration::from_secs(10)).await;
     let mut status = informer.pods.status();
     let next = tokio::time::timeout(Duration::from_secs(10), status.changed());
-    assert!(next.await.is_err(), "what was before counts as a change");
+    assert!(
+        next.await.is_err(),
+        "an earlier status was returned as a change"
+    );
     informer.stop().await;
     assert!(status.changed().await.is_some());
 }

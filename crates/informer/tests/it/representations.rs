@@ -50,7 +50,7 @@ async fn typed_metadata_only_and_dynamic_informers_see_the_same_object() {
     assert_eq!(
         nodes.indexer().len(),
         1,
-        "cluster-scoped kinds know no namespaces"
+        "cluster-scoped kinds have no namespace"
     );
     let widget = widgets.lister().namespace("default").get("w").unwrap();
     assert_eq!(widget.data["spec"]["size"], 3);

@@ -54,7 +54,11 @@ async fn check_with(
     // A request after the script hangs, and fails after a minute at the earliest.
     let _ = timeout(Duration::from_secs(50), running).await;
     expected.assert_eq(&script.log.take());
-    assert_eq!(script.unasked(), 0, "not all of the script was asked for");
+    assert_eq!(
+        script.unasked(),
+        0,
+        "a part of the script was not requested"
+    );
     Outcome {
         errors: errors.take(),
         indexer,

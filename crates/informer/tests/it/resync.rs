@@ -131,7 +131,7 @@ async fn a_resync_is_logged_only_if_a_handler_is_due() {
             .collect::<Vec<_>>()
     };
     sleep(3 * SECOND).await;
-    assert_eq!(log(), [""; 0], "nobody listens");
+    assert_eq!(log(), [""; 0], "no handler is due");
     Trace::default().listen(&informer.pods);
     sleep(2 * SECOND + SECOND / 2).await;
     let lines = log();

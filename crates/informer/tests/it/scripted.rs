@@ -208,7 +208,7 @@ async fn errors_inside_a_stream_reach_the_error_handler_with_their_class() {
     let heard = classes.clone();
     let informer = run(builder(&script).on_error(move |error| {
         let Error::Transport(error) = error else {
-            panic!("{error} is no failure of a stream");
+            panic!("{error} is not an error of a stream");
         };
         heard.note(format!("{:?}", error.class()));
     }));

@@ -67,7 +67,7 @@ impl Said {
         for text in &*said {
             let in_one: String = text.lines().map(str::trim).collect();
             for form in [PLANTED, ENCODED, as_bytes, &as_lines] {
-                assert!(!in_one.contains(form), "{form} is said: {text}");
+                assert!(!in_one.contains(form), "{form} is printed: {text}");
             }
         }
     }
@@ -279,7 +279,11 @@ async fn no_content_of_a_secret_is_printed_for_any_error() {
     let (said, logs) = (Said::default(), Logs::capture_everything());
     let script = Script::new(answers());
     live(&said, builder(script.clone()), HOURS).await;
-    assert_eq!(script.unasked(), 0, "all of it was told");
+    assert_eq!(
+        script.unasked(),
+        0,
+        "a part of the script was not requested"
+    );
     let refuses = builder(Script::new(answers())).try_transform(|_| Err("no".to_owned()));
     live(&said, refuses, HOURS).await;
     let panics = builder(Script::new(answers())).transform(|secret| panic!("{secret:?}"));
@@ -320,10 +324,7 @@ async fn no_content_of_a_saved_secret_is_printed_for_any_damage_of_the_file() {
     let minute = Duration::from_secs(60);
     live(&said, warm(), minute).await;
     let text = fs::read_to_string(&path).unwrap();
-    assert!(
-        text.contains(ENCODED),
-        "saved in the clear, as was asked for"
-    );
+    assert!(text.contains(ENCODED), "saved in plain text, as configured");
     for (sound, damaged) in [
         (ENCODED, PLANTED),
         (r#""object":{"#, r#""object":["#),
@@ -359,7 +360,7 @@ async fn asked(said: &Said, config: Config) {
             let error = Mutex::new(Some(error));
             let client = RotatingClient::new(move || {
                 let error = error.lock().take();
-                async move { Err::<kube_client::Client, _>(error.expect("it is made once")) }
+                async move { Err::<kube_client::Client, _>(error.expect("the client is created once")) }
             });
             said.debug(&client);
             let informer = SharedInformer::builder(ListWatch::<Secret>::new(client));

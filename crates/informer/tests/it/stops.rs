@@ -177,7 +177,7 @@ impl Hanging {
             self.pods.handlers_idle().await;
         };
         let ended = timeout(Duration::from_secs(30), ends).await;
-        assert!(ended.is_ok(), "somebody waits for ever, stopped at {at}");
+        assert!(ended.is_ok(), "a wait does not end, stopped at {at}");
         self.pods.subscribe().unwrap_err();
     }
 }
@@ -359,7 +359,7 @@ async fn a_handler_on_a_dedicated_thread_ends_when_the_controller_is_dropped() {
             let mut running = pin!(controller.run(std::future::pending()));
             tokio::select! {
                 biased;
-                _ = &mut running => unreachable!("nobody stops it"),
+                _ = &mut running => unreachable!("the run is not stopped"),
                 permit = called.acquire() => permit.unwrap().forget(),
             }
         } else {

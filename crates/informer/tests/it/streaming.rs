@@ -427,7 +427,7 @@ async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
         .initial_list(InitialList::Streaming)
         .into_indexer(writer);
     reflector.run(sleep(SECOND / 2)).await;
-    assert_eq!(script.requests.len(), 1, "it was stopped in its pause");
+    assert_eq!(script.requests.len(), 1, "the stop came during the pause");
 }
 
 /// Streams bookmarks that are always ready, a second apart; lists as scripted.

@@ -90,10 +90,13 @@ async fn events_of_old_objects_cost_one_probe_and_no_list() {
             "add default/a@5 (initial)\nsynced\nadd default/granted@3\nadd default/too@2\n\
              update default/a@5 → 12\nadd default/later@1\ndelete default/granted@3\n\
              update default/a@12 → 17\n",
-            "nobody is told anything else, by key: {by_key}"
+            "no other event is delivered, by key: {by_key}"
         );
         assert_eq!(waits.await, Ok(()));
-        assert!(mutations.find(&own).is_some(), "a pending write goes on");
+        assert!(
+            mutations.find(&own).is_some(),
+            "a pending write stays pending"
+        );
         let status = informer.pods.status().get();
         assert_eq!(status.sources[0].revision, 17.into());
         assert!(status.last_error().is_none());
@@ -148,7 +151,10 @@ async fn a_probe_during_a_watch_delays_no_event_and_its_rejection_keeps_the_watc
     ]);
     let (informer, trace) = listening(builder(&script)).await;
     sleep(SECOND * 10 + SECOND / 2).await;
-    assert!(trace.take().ends_with("→ 22\n"), "while the probe waits");
+    assert!(
+        trace.take().ends_with("→ 22\n"),
+        "events are delivered while the probe is in progress"
+    );
     sleep(SECOND * 150).await;
     let log = script.log.take();
     assert_eq!(

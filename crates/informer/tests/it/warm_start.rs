@@ -166,7 +166,7 @@ async fn the_age_of_a_saved_store_is_reported() {
         let synced = async { pods.wait_for_sync().await.unwrap() };
         controller.run(synced).await.unwrap();
         let Some(WarmStart::Warm { age, .. }) = pods.status().get().warm_start else {
-            panic!("a warm start");
+            panic!("not a warm start");
         };
         assert_eq!(age, Duration::from_secs(3600 * expected), "at {hours}");
         save(&server, at(10)).await;

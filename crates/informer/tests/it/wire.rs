@@ -31,7 +31,11 @@ async fn one_429_is_one_request_and_one_error() {
     let error = source.list(&ListOptions::default()).await.err().unwrap();
     assert_eq!(error.class(), Class::TooManyRequests);
     assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
-    assert_eq!(server.requests().len(), 1, "nobody retries unseen");
+    assert_eq!(
+        server.requests().len(),
+        1,
+        "the client does not retry by itself"
+    );
     let agent = &server.requests().iter().next().unwrap().user_agent.clone();
     assert_eq!(agent, client::USER_AGENT);
     listening.shutdown().await;

@@ -107,9 +107,17 @@ async fn the_status_reports_a_full_store_until_the_watch_continues() {
 
     gate.add_permits(1);
     millis(900).await;
-    assert_eq!(activity(), Activity::Watching, "one more has been taken");
+    assert_eq!(
+        activity(),
+        Activity::Watching,
+        "one more change was applied"
+    );
     millis(60_000).await;
-    assert_eq!(activity(), Activity::StoreFull, "also without a watch");
+    assert_eq!(
+        activity(),
+        Activity::StoreFull,
+        "the store is full without a watch too"
+    );
     assert_eq!(script.requests.take(), "list 0\nwatch 5\n");
     gate.add_permits(Semaphore::MAX_PERMITS / 2);
     millis(900).await;
@@ -197,7 +205,11 @@ async fn a_custom_batch_size_is_used_through_a_factory() {
     handler.wait_for_sync().deadline(LONG).await.unwrap();
     assert_eq!(handler.status().told, 6 + 1);
     let lengths = lengths.lock().clone();
-    assert_eq!(lengths, [2, 2, 4, 4, 6, 6], "two are applied at one go");
+    assert_eq!(
+        lengths,
+        [2, 2, 4, 4, 6, 6],
+        "two changes are applied per batch"
+    );
     factory.shutdown().await;
 }
 
@@ -255,7 +267,7 @@ async fn a_custom_queue_capacity_is_used_through_a_factory() {
     }
     sleep(Duration::from_secs(10)).await;
     let read = recorder.only(|line| line == "Event(Added)").lines().count();
-    assert_eq!(read, 3 + 7 + 7 + 1, "as behind a full block buffer");
+    assert_eq!(read, 3 + 7 + 7 + 1, "as with a full block buffer");
     gate.add_permits(Semaphore::MAX_PERMITS / 2);
     factory.shutdown().await;
 }

@@ -40,7 +40,7 @@ async fn a_handler_that_awaits_its_own_removal_ends_after_the_current_callback()
         assert_eq!(
             heard.take(),
             "a\n",
-            "its callback ends, and no other follows"
+            "its callback ends, and no other callback follows"
         );
         // The thread of the handler has no more events a moment before it ends.
         let gone = async {
@@ -89,7 +89,9 @@ async fn a_concurrent_removal_and_stop_both_end_with_the_callback() {
         assert!(removed.as_mut().now_or_never().is_none());
         gate.add_permits(10);
         let both = async { tokio::join!(removed, stopped) };
-        timeout(LONG, both).await.expect("both end");
+        timeout(LONG, both)
+            .await
+            .expect("the removal and the stop end");
         assert_eq!(heard.take(), "add default/a@1 (initial)\n");
     }
 }

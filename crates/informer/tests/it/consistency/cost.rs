@@ -170,14 +170,18 @@ async fn a_failed_check_reports_no_difference_and_waits_for_its_next_period() {
         assert_eq!(failure.class(), class, "{plan}: {failure}");
         assert!(checks(&server).len() as u64 <= outcome.failed + 1, "{plan}");
         let lists = lists(&server);
-        assert_eq!(lists, 1, "{plan}: a failed check lists nothing");
+        assert_eq!(lists, 1, "{plan}: a failed check causes no relist");
         let watches = server.requests().watches("pods");
         let opened = 3 * PERIOD.as_secs() / 300 + 1;
         assert!(
             watches.len() as u64 <= opened,
             "{plan}: the watch is left alone"
         );
-        assert_eq!(errors.take(), "", "{plan}: no failure of the informer");
+        assert_eq!(
+            errors.take(),
+            "",
+            "{plan}: a failed check is not an error of the informer"
+        );
         assert!(
             informer.pods.status().get().last_error().is_none(),
             "{plan}"
@@ -186,7 +190,10 @@ async fn a_failed_check_reports_no_difference_and_waits_for_its_next_period() {
         server.faults().clear();
         server.create(pod("b")).unwrap();
         sleep(2 * PERIOD).await;
-        assert!(counts(&informer.pods)[0] >= 1, "{plan}: it goes on");
+        assert!(
+            counts(&informer.pods)[0] >= 1,
+            "{plan}: the checks continue"
+        );
         informer.stop().await;
     }
 }

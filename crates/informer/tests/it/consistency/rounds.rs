@@ -166,7 +166,7 @@ async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pause
         list resourceVersion=5 resourceVersionMatch=Exact limit=500
     "#]]
     .assert_eq(&requests);
-    assert_eq!(errors.take().lines().count(), 3, "each is told once");
+    assert_eq!(errors.take().lines().count(), 3, "each is reported once");
     assert_eq!(script.unasked(), 0);
     informer.stop().await;
 }
@@ -250,7 +250,11 @@ async fn a_check_waits_until_a_delta_fifo_is_empty() {
             server.create(pod(name)).unwrap();
         }
         sleep(SECOND * 5 / 2).await;
-        assert_eq!(informer.pods.indexer().len(), 2, "the last one waits");
+        assert_eq!(
+            informer.pods.indexer().len(),
+            2,
+            "the last change is queued"
+        );
         assert_eq!(counts(&informer.pods), [0; 3], "seed {seed}");
         // The check is due now or in half a second, and the queue is empty.
         gate.add_permits(3);

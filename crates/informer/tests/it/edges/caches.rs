@@ -270,6 +270,10 @@ fn a_resync_passes_over_what_waits_under_a_key_that_is_not_its_name() {
     Queue::push(&mut fifo, Delta::updated(newer), &writer).unwrap();
     fifo.resync(&writer);
     let waiting: Vec<_> = fifo.keys().map(ObjectName::as_str).collect();
-    assert_eq!(waiting, ["key-of-a"], "or the older state would come last");
+    assert_eq!(
+        waiting,
+        ["key-of-a"],
+        "otherwise the older state would be applied last"
+    );
     assert_eq!(Queue::len(&fifo), 1);
 }

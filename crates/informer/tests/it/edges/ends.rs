@@ -73,7 +73,7 @@ async fn dropping_a_shutdown_of_a_factory_only_stops_waiting() {
     timeout(LONG, factory.shutdown())
         .await
         .expect("the callback has ended");
-    assert_eq!(trace.take(), "a\n", "the callback was not cut off");
+    assert_eq!(trace.take(), "a\n", "the callback was not cancelled");
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,7 +110,11 @@ async fn a_drain_timeout_discards_no_event_of_a_subscription() {
         .unwrap();
     let discarded = pods.status().get().discarded;
     let told = events.count().await as u64;
-    assert_eq!((told, discarded), (3, 2), "b and the marker were not told");
+    assert_eq!(
+        (told, discarded),
+        (3, 2),
+        "b and the sync marker were not delivered"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +175,7 @@ impl EventHandler<Pod> for SlowToDrop {
 impl Drop for SlowToDrop {
     fn drop(&mut self) {
         let told = self.dropping.take().map(|dropping| dropping.send(()));
-        assert!(matches!(told, Some(Ok(()))), "the test waits for it");
+        assert!(matches!(told, Some(Ok(()))), "the test waits for the drop");
         self.let_go.recv().unwrap();
         self.gone.store(true, Ordering::SeqCst);
     }
@@ -199,7 +203,10 @@ async fn a_removed_handler_is_dropped_before_its_removal_returns() {
     let removed = registration.remove();
     tokio::pin!(removed);
     assert!(removed.as_mut().now_or_never().is_none());
-    timeout(GUARD, drops).await.expect("it is dropped").unwrap();
+    timeout(GUARD, drops)
+        .await
+        .expect("the handler is dropped")
+        .unwrap();
     assert!(
         removed.as_mut().now_or_never().is_none(),
         "the handler still exists"
@@ -232,12 +239,14 @@ async fn dropping_a_run_cancels_a_callback_that_awaits_on_its_own_thread() {
     let mut running = Box::pin(controller.run(pending()));
     tokio::select! {
         biased;
-        _ = &mut running => unreachable!("nobody stops it"),
+        _ = &mut running => unreachable!("the run is not stopped"),
         began = timeout(GUARD, begins) => began.expect("the callback begins").unwrap(),
     }
     drop(running);
-    let cut_off = timeout(GUARD, cut_off).await.expect("it goes no further");
-    assert!(cut_off.is_err(), "nothing is ever sent");
+    let cut_off = timeout(GUARD, cut_off)
+        .await
+        .expect("the callback is cancelled");
+    assert!(cut_off.is_err(), "the callback sends nothing");
     timeout(GUARD, registration.remove())
         .await
         .expect("the thread has ended");
@@ -253,7 +262,11 @@ async fn an_ended_subscription_returns_none_repeatedly() {
         informer.pods.subscribe().unwrap(),
     );
     let pods = informer.stop().await;
-    assert_eq!(pods.handlers().len(), 2, "nobody has told them");
+    assert_eq!(
+        pods.handlers().len(),
+        2,
+        "the subscriptions were not polled since the stop"
+    );
     for _ in 0..3 {
         assert!(asked.next().await.is_none());
         assert!(StreamExt::next(&mut polled).await.is_none());
@@ -292,7 +305,10 @@ async fn a_handler_that_awaits_idle_handlers_does_not_wait_for_itself() {
         }
     });
     waits.register().unwrap();
-    timeout(LONG, told).await.expect("it goes on").unwrap();
+    timeout(LONG, told)
+        .await
+        .expect("the callback continues")
+        .unwrap();
     assert_eq!(others.take(), "add default/a@1 (initial)\nsynced\n");
     informer.stop().await;
 }

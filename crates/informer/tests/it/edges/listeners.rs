@@ -129,7 +129,7 @@ async fn room_freed_while_the_queue_is_popped_is_noticed() {
 
     timeout(GUARD, progress.wait_for(|heard| *heard == HELD + 2))
         .await
-        .expect("the loop looks again")
+        .expect("the loop pops again")
         .unwrap();
     assert_eq!(informer.pods.indexer().len(), 4);
     informer.stop().await;
@@ -210,7 +210,10 @@ async fn a_handler_with_many_events_yields_to_other_tasks() {
     }
     let most = most.load(Ordering::Relaxed);
     // Tokio gives a task a budget of 128; the test requires only that one turn does not process all 1,000.
-    assert!(most < 500, "{most} callbacks, and nobody else's turn");
+    assert!(
+        most < 500,
+        "{most} callbacks without a turn of another task"
+    );
     informer.stop().await;
 }
 
@@ -251,7 +254,7 @@ async fn a_wait_for_a_removed_handler_ends_before_the_informer_syncs() {
     assert!(wait.as_mut().now_or_never().is_none());
     registration.remove().await;
     let waited = timeout(LONG, wait).await.expect("the wait ends");
-    assert!(waited.is_err(), "it never synced");
+    assert!(waited.is_err(), "the informer never synced");
     informer.stop().await;
 }
 
@@ -266,7 +269,7 @@ async fn a_fail_fast_wait_fails_if_one_source_is_forbidden() {
     }
     let informer = run(listing(&failing).source(ListWatch::<Pod>::new(forbidden.client())));
     let waited = timeout(LONG, informer.pods.wait_for_sync().fail_fast()).await;
-    let failed = waited.expect("it gives up").unwrap_err();
+    let failed = waited.expect("the wait fails").unwrap_err();
     assert_eq!(failed.failure, SyncFailure::Refused);
     informer.stop().await;
 }

@@ -55,7 +55,7 @@ async fn the_resync_period_is_that_of_the_options_the_type_or_the_factory() {
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
     sleep(LONG).await;
     assert_eq!(period(&of_all), Some(600));
-    assert_eq!(period(&of_type), Some(300), "the later call holds");
+    assert_eq!(period(&of_type), Some(300), "the later call wins");
     assert_eq!(period(&none_of_type), None);
     assert_eq!(period(&own), Some(900));
     assert_eq!(period(&none), None);
@@ -105,7 +105,7 @@ async fn the_metadata_transform_runs_before_that_of_the_options_or_the_type() {
     assert!(pod.spec.is_none());
     let pod = own.indexer().get(&name).unwrap().get().unwrap();
     assert_eq!(trail(pod.annotations()), "metadata,own,");
-    assert!(pod.spec.is_some(), "the type's is left out");
+    assert!(pod.spec.is_some(), "the transform of the type does not run");
     let pod = names.indexer().get(&name).unwrap().get().unwrap();
     assert_eq!(trail(pod.annotations()), "metadata,");
     let pod = dynamic.indexer().get(&name).unwrap().get().unwrap();

@@ -250,7 +250,7 @@ async fn every_kind_that_the_server_lists_and_watches_has_an_informer_that_syncs
         .iter()
         .map(|kind| (&kind.resource.group, &kind.resource.plural))
         .collect();
-    assert_eq!(unique.len(), kinds.len(), "each in one version");
+    assert_eq!(unique.len(), kinds.len(), "each kind has one version");
 
     let watched = |kind: &&Discovered| kind.serves("list") && kind.serves("watch");
     let informers: Vec<_> = kinds

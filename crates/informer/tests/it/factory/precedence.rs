@@ -173,7 +173,10 @@ async fn options_of_a_type_apply_to_its_metadata_and_pruned_forms_unless_these_h
         trails(&both),
     ];
     let expected = ["pod", "pod", "", ""].map(|trail| vec![trail.to_owned()]);
-    assert_eq!(marks, expected, "metadata are no Pod");
+    assert_eq!(
+        marks, expected,
+        "transforms of Pod do not apply to its metadata"
+    );
     factory.shutdown().await;
 }
 
@@ -386,7 +389,11 @@ async fn an_informer_syncs_when_all_namespaces_have_and_a_failed_wait_names_the_
     let text = error.to_string();
     let expected = "; last error: pods in b: forbidden (0ns ago, failing for 0ns)";
     assert!(text.ends_with(expected), "{text}");
-    assert_eq!(names(&pods), ["a/p"], "the others are there meanwhile");
+    assert_eq!(
+        names(&pods),
+        ["a/p"],
+        "the objects of the other namespaces are cached meanwhile"
+    );
     server.faults().clear_answers();
     pods.wait_for_sync().deadline(LONG).await.unwrap();
     assert_eq!(names(&pods), ["a/p", "b/p"]);
@@ -395,7 +402,7 @@ async fn an_informer_syncs_when_all_namespaces_have_and_a_failed_wait_names_the_
     assert_eq!(
         revisions.collect::<Vec<_>>(),
         ["2", "2"],
-        "each has its own"
+        "each namespace has its own revision"
     );
     factory.shutdown().await;
 }
@@ -437,7 +444,7 @@ async fn options_of_a_dynamic_kind_apply_only_to_that_kind() {
     assert_eq!(
         log.lists("pods").len(),
         4,
-        "each representation and scope has its own"
+        "each representation and scope has its own options"
     );
     factory.shutdown().await;
 }
@@ -472,6 +479,6 @@ async fn fields_of_a_dynamic_kind_are_selected_on_declared_indices() {
     assert_eq!(found("spec.size=2"), ["b"]);
     let unknown = "spec.color=red".parse().unwrap();
     let unknown = lister.list_by_fields(&all, &unknown);
-    assert!(unknown.is_err(), "nobody declared it");
+    assert!(unknown.is_err(), "the field is not declared");
     factory.shutdown().await;
 }

@@ -114,7 +114,7 @@ async fn a_custom_constructor_creates_the_informer_that_the_factory_runs() {
         own(client, resync)
     });
     let ours = ours.unwrap();
-    assert_eq!(period, Some(2 * MINUTE), "that of the type");
+    assert_eq!(period, Some(2 * MINUTE), "the period of the type is used");
     assert_eq!(ours.name(), "own");
     assert!(factory.informer::<Pod>().is_same(&ours));
     assert!(factory.informer_with(InformerOptions::<Pod>::new()).is_ok());
@@ -123,10 +123,10 @@ async fn a_custom_constructor_creates_the_informer_that_the_factory_runs() {
         conflict.unwrap_err().to_string(),
         "the informer of Pod in this scope exists with another constructor"
     );
-    let again = factory.informer_for::<Pod>(|_, _| panic!("there is one"));
+    let again = factory.informer_for::<Pod>(|_, _| panic!("the informer exists"));
     assert!(again.unwrap().is_same(&ours));
     let maps = factory.informer::<ConfigMap>();
-    let usual = factory.informer_for::<ConfigMap>(|_, _| panic!("there is one"));
+    let usual = factory.informer_for::<ConfigMap>(|_, _| panic!("the informer exists"));
     assert!(usual.unwrap().is_same(&maps));
 
     factory.start();
@@ -174,13 +174,17 @@ async fn a_panicking_constructor_does_not_block_the_next_request() {
     let server = Server::builder().build();
     let factory = factory(&server);
     let attempt = std::panic::AssertUnwindSafe(|| {
-        drop(factory.informer_for::<ConfigMap>(|_, _| panic!("on purpose")));
+        drop(factory.informer_for::<ConfigMap>(|_, _| panic!("planted")));
     });
     assert!(std::panic::catch_unwind(attempt).is_err());
     let maps = at_once(|| factory.informer::<ConfigMap>());
     assert!(maps[0].is_same(&maps[1]));
     let ours = factory.informer_for::<Pod>(own);
-    assert_eq!(ours.unwrap().name(), "own", "the panic is over");
+    assert_eq!(
+        ours.unwrap().name(),
+        "own",
+        "the panic does not affect the next request"
+    );
     factory.shutdown().await;
 }
 
@@ -214,7 +218,10 @@ async fn a_constructor_that_requests_its_own_informer_receives_an_error() {
             assert_ne!(usual.name(), "own", "it is being constructed");
             SharedInformer::builder(ListWatch::<ConfigMap>::new(client)).build()
         });
-        assert!(maps.is_ok(), "it has not requested itself");
+        assert!(
+            maps.is_ok(),
+            "the constructor has not requested its own informer"
+        );
         own(client, resync)
     });
     assert_eq!(through_another.unwrap_err().to_string(), expected);
@@ -258,7 +265,7 @@ async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_d
         });
         for _ in 0..3 {
             let is_same = results.recv_timeout(Duration::from_secs(10));
-            assert_eq!(is_same, Ok(true), "nobody waits for ever");
+            assert_eq!(is_same, Ok(true), "the constructors do not deadlock");
         }
         let debug = format!("{factory:?}");
         assert_eq!(debug, "SharedInformerFactory { informers: 3, .. }");

@@ -47,7 +47,7 @@ async fn a_waiting_handler_delays_no_other_handler() {
     assert_eq!(
         stuck.depth(),
         1 + 1 + 50,
-        "the list, the marker, and one each"
+        "the list, the sync marker, and one per change"
     );
     assert!(!stuck.has_synced());
 

@@ -76,7 +76,7 @@ async fn a_stop_waits_for_the_callback_in_progress_and_counts_the_discarded_even
     pods.add_index("late", |_| None::<String>)
         .await
         .unwrap_err();
-    assert_eq!(pods.indexer().len(), 4, "the cache can still be read");
+    assert_eq!(pods.indexer().len(), 4, "the cache is still readable");
     let waited = pods.wait_for_sync().await.unwrap_err();
     assert_eq!(waited.failure, SyncFailure::Ended);
 }
@@ -148,7 +148,7 @@ async fn no_task_is_left_after_a_stop_after_a_drop_or_without_a_run() {
     let mut running = Box::pin(controller.run(std::future::pending()));
     tokio::select! {
         biased;
-        _ = &mut running => unreachable!("nobody stops it"),
+        _ = &mut running => unreachable!("the run is not stopped"),
         synced = pods.wait_for_sync() => synced.unwrap(),
     }
     drop(running);

@@ -39,7 +39,11 @@ async fn a_watch_fails_when_its_new_objects_exceed_the_object_limit() {
         let held = snapshot.len() + snapshot.broken_count();
         assert!((101..110).contains(&held), "{held}");
         sleep(Duration::from_secs(60)).await;
-        assert_eq!(informer.pods.indexer().len(), 1, "listed after");
+        assert_eq!(
+            informer.pods.indexer().len(),
+            1,
+            "the relist has one object"
+        );
         informer.stop().await;
 
         let begin = body(list(5, "", &[]));
@@ -50,7 +54,7 @@ async fn a_watch_fails_when_its_new_objects_exceed_the_object_limit() {
         reflector.run(sleep(Duration::from_secs(60))).await;
         let snapshot = indexer.snapshot();
         let held = snapshot.len() + snapshot.broken_count();
-        assert_eq!(held, 101, "a reflector that stands alone");
+        assert_eq!(held, 101, "a standalone reflector");
     }
 }
 
@@ -130,7 +134,7 @@ async fn the_object_limit_applies_to_each_source_separately() {
     let expected = "[default/a@1, default/b1@6, default/b2@7, default/c@9, default/d@1]";
     assert_eq!(
         held, expected,
-        "the third is one too many, whoever has room"
+        "the third object of a source exceeds its limit, even if the other source has room"
     );
     let status = informer.pods.status().get();
     let failed = status

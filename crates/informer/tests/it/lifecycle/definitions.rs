@@ -59,7 +59,7 @@ fn following(server: &Server) -> SharedInformerFactory {
 }
 
 /// As a server does it: the path of the kind is unknown from now on, and its watches are closed.
-fn cease_to_serve(server: &Server) {
+fn stop_serving(server: &Server) {
     server
         .faults()
         .answer(Match::list("widgets"), 404)
@@ -79,7 +79,7 @@ fn delete_definition(server: &Server) {
 }
 
 /// Creates the definition again, with other objects.
-fn come_back(server: &Server) {
+fn serve_again(server: &Server) {
     server.faults().clear_answers();
     server
         .delete("example.com/v1", "widgets", "default/a")
@@ -114,7 +114,9 @@ async fn until(
     let mut status = informer.status();
     let reached = status.wait_for(|status| activity(status.activity()));
     let reached = tokio::time::timeout(LONG, reached).await;
-    reached.expect("it comes so far in time").unwrap()
+    reached
+        .expect("the informer reaches the state in time")
+        .unwrap()
 }
 
 async fn rests(informer: &SharedInformer<DynamicObject>) -> Status {
@@ -144,7 +146,7 @@ async fn a_deleted_definition_deletes_its_objects_and_a_new_one_resumes_the_info
     sleep(10 * MINUTE).await;
     assert_eq!(trace.take(), "add default/a\nsynced\n");
 
-    cease_to_serve(&server);
+    stop_serving(&server);
     delete_definition(&server);
     let status = rests(&widgets).await;
     assert!(status.synced);
@@ -158,16 +160,15 @@ async fn a_deleted_definition_deletes_its_objects_and_a_new_one_resumes_the_info
     assert!(widgets.indexer().is_empty());
     let before = asked(&server);
     sleep(24 * LONG).await;
-    assert_eq!(
-        asked(&server),
-        before,
-        "a kind that is gone is not asked for"
-    );
+    assert_eq!(asked(&server), before, "a deleted kind is not requested");
 
-    come_back(&server);
+    serve_again(&server);
     let began = Instant::now();
     watches(&widgets).await;
-    assert!(began.elapsed() < Duration::from_secs(1), "it lists at once");
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "the kind is listed at once"
+    );
     sleep(Duration::from_secs(1)).await;
     widgets.handlers_idle().await;
     assert_eq!(trace.take(), "add default/b\n");
@@ -191,7 +192,7 @@ async fn only_a_started_informer_follows_its_definition() {
     assert_eq!(server.requests().lists(CRDS).len(), 1);
     watches(&widgets).await;
     sleep(10 * MINUTE).await;
-    cease_to_serve(&server);
+    stop_serving(&server);
     delete_definition(&server);
     rests(&widgets).await;
     factory.shutdown().await;
@@ -209,7 +210,7 @@ async fn a_list_of_a_kind_that_is_served_again_is_a_relist_with_its_own_reason()
     factory.start();
     watches(&widgets).await;
     sleep(10 * MINUTE).await;
-    cease_to_serve(&server);
+    stop_serving(&server);
     delete_definition(&server);
     rests(&widgets).await;
     server.faults().clear_answers();
@@ -235,7 +236,7 @@ async fn a_404_alone_deletes_no_object_and_is_retried_once_a_minute() {
         factory.start();
         factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
         sleep(10 * MINUTE).await;
-        cease_to_serve(&server);
+        stop_serving(&server);
         sleep(10 * MINUTE).await;
         let before = asked(&server);
         sleep(LONG).await;
@@ -249,7 +250,7 @@ async fn a_404_alone_deletes_no_object_and_is_retried_once_a_minute() {
         watches(&widgets).await;
         assert!(began.elapsed() <= MINUTE);
         sleep(MINUTE).await;
-        assert_eq!(trace.take(), "", "nothing has changed");
+        assert_eq!(trace.take(), "", "no event is delivered");
         factory.shutdown().await;
     }
 }
@@ -267,8 +268,8 @@ async fn a_deleted_definition_deletes_no_object_while_the_kind_is_served() {
     server.create(widget("b")).unwrap();
     sleep(MINUTE).await;
     assert_eq!(widgets.status().get().activity(), Activity::Watching);
-    assert_eq!(widgets.indexer().len(), 2, "the watch goes on");
-    cease_to_serve(&server);
+    assert_eq!(widgets.indexer().len(), 2, "the watch continues");
+    stop_serving(&server);
     rests(&widgets).await;
     sleep(Duration::from_secs(1)).await;
     assert!(widgets.indexer().is_empty());
@@ -279,14 +280,17 @@ async fn a_deleted_definition_deletes_no_object_while_the_kind_is_served() {
 async fn a_kind_is_listed_at_once_when_it_is_defined_or_served_again() {
     let server = server();
     delete_definition(&server);
-    cease_to_serve(&server);
+    stop_serving(&server);
     let factory = following(&server);
     let widgets = factory.for_resource(&kind()).unwrap();
     factory.start();
     let error = widgets.wait_for_sync().fail_fast().await.unwrap_err();
     assert!(error.to_string().contains("can't sync"), "{error}");
     sleep(10 * MINUTE).await;
-    assert!(!widgets.has_synced(), "what was never listed is not empty");
+    assert!(
+        !widgets.has_synced(),
+        "an unlisted kind does not count as empty"
+    );
     // The definition is created first, and established a little later.
     server.create(definition()).unwrap();
     sleep(10 * MINUTE).await;
@@ -314,7 +318,7 @@ async fn a_kind_that_is_served_again_is_listed_at_the_known_revision() {
     let widgets = factory.for_resource(&kind()).unwrap();
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
-    cease_to_serve(&server);
+    stop_serving(&server);
     sleep(10 * MINUTE).await;
     server.faults().clear_answers();
     server.requests().clear();
@@ -343,14 +347,14 @@ async fn informers_over_namespaces_typed_and_held_ones_pause_and_resume_with_the
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
     sleep(10 * MINUTE).await;
-    cease_to_serve(&server);
+    stop_serving(&server);
     delete_definition(&server);
     let status = rests(&widgets).await;
     let activities = status.sources.iter().map(|source| source.activity);
     assert!(activities.eq([Activity::NotServed; 2]), "{status:?}");
     sleep(MINUTE).await;
     assert!(widgets.indexer().is_empty() && metadata.indexer().is_empty());
-    come_back(&server);
+    serve_again(&server);
     watches(&widgets).await;
     sleep(MINUTE).await;
     assert_eq!((widgets.indexer().len(), metadata.indexer().len()), (1, 1));
@@ -430,7 +434,7 @@ async fn a_stop_while_definitions_are_created_and_deleted_leaves_no_task() {
         factory.start();
         factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
         sleep(MINUTE).await;
-        cease_to_serve(&server);
+        stop_serving(&server);
         delete_definition(&server);
         for _ in 0..at {
             yield_now().await;
@@ -470,7 +474,7 @@ async fn the_default_selectors_of_a_factory_do_not_apply_to_definitions() {
     watches(&widgets).await;
     sleep(MINUTE).await;
     assert_eq!(widgets.indexer().len(), 1);
-    cease_to_serve(&server);
+    stop_serving(&server);
     delete_definition(&server);
     rests(&widgets).await;
     assert!(widgets.indexer().is_empty());

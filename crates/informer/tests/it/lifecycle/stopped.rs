@@ -28,7 +28,11 @@ async fn a_stopped_informer_is_replaced_by_the_next_request_and_keeps_its_handle
     factory.start();
     caught_up(&new, &server).await;
     assert_eq!(again.take(), "add default/b@3 (initial)\nsynced\n");
-    assert_eq!(trace.take(), "", "the old handler is of the old one");
+    assert_eq!(
+        trace.take(),
+        "",
+        "the old handler belongs to the old informer"
+    );
     registration.remove().await;
     let lists = |lister: &kube_informer::Lister<Pod>| {
         let pods = lister.namespace("default");
@@ -67,7 +71,10 @@ async fn a_stop_waits_only_for_the_tasks_and_the_callback_of_its_informer() {
     assert!(factory.stop::<Pod>().await);
     assert_eq!(trace.take(), "done\n");
     assert!(until_gone(baseline).await, "{} tasks", alive() - baseline);
-    assert!(!factory.stop::<Pod>().await, "there is none any more");
+    assert!(
+        !factory.stop::<Pod>().await,
+        "the informer is already removed"
+    );
     factory.shutdown().await;
 }
 
@@ -95,8 +102,11 @@ async fn a_stop_dropped_at_any_await_still_ends_the_informer() {
             }
         }
         let next = factory.informer::<Pod>();
-        assert!(!next.is_same(&pods), "its place is free after one poll");
-        assert!(factory.stop_informer(&next).await, "it never ran");
+        assert!(
+            !next.is_same(&pods),
+            "the informer is removed after one poll"
+        );
+        assert!(factory.stop_informer(&next).await, "the informer never ran");
         assert!(
             until_gone(baseline).await,
             "{} tasks are left, dropped at {at}",
@@ -150,7 +160,10 @@ async fn stop_informer_removes_an_adopted_informer_from_the_factory_and_leaves_i
     pods.wait_for_sync().deadline(LONG).await.unwrap();
     assert!(!pods.is_stopped());
     let other = factory(&server);
-    assert!(!other.stop_informer(&pods).await, "it is none of hers");
+    assert!(
+        !other.stop_informer(&pods).await,
+        "the informer belongs to another factory"
+    );
     ours.shutdown().await;
     theirs.shutdown().await;
 }

@@ -128,7 +128,7 @@ async fn informers_with_the_same_labels_share_their_series_until_the_last_has_en
     assert_eq!(
         figures(),
         "2 4 0 0",
-        "a count does not go back while it is shown"
+        "a counter does not decrease while it is exported"
     );
     second.stop().await;
     assert_eq!(figures(), "");

@@ -95,7 +95,7 @@ async fn the_memory_of_a_cache_is_that_of_its_packed_or_decoded_objects() {
     assert!(rest(&packed) >= json && rest(&packed) < json + 1000);
     assert!(
         packed.pods.memory().dictionary_bytes >= json,
-        "it is what is learnt from"
+        "the dictionary holds its training data"
     );
     assert_eq!(whole.pods.memory().dictionary_bytes, 0);
     for informer in [short, whole, packed] {

@@ -16,26 +16,26 @@ pub(super) struct Notice {
     pub(super) answers: fn() -> Vec<Answer>,
     /// The revisions of the relist.
     pub(super) revisions: &'static [u64],
-    pub(super) says: Says,
+    pub(super) verdict: Verdict,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Says {
+pub(super) enum Verdict {
     WentBack,
-    Doubt,
+    Suspected,
 }
 
 const BACK_OR_ON: &[u64] = &[4, 5, 9];
 
 pub(super) fn notices(way: InitialList) -> Vec<Notice> {
-    use Says::{Doubt, WentBack};
+    use Verdict::{Suspected, WentBack};
 
-    let notice = |says, what, watch, answers| Notice {
+    let notice = |verdict, what, watch, answers| Notice {
         what,
         watch,
         answers,
         revisions: BACK_OR_ON,
-        says,
+        verdict,
     };
     // A server that lags behind responds the same way, so only a lower revision in the next list proves a
     // restore.
@@ -69,14 +69,14 @@ pub(super) fn notices(way: InitialList) -> Vec<Notice> {
         refused("an older bookmark, refused", older_bookmark()),
         refused("a probe that is refused", cut()),
         refused("a list that is refused", expired()),
-        notice(Doubt, "a difference", silent(), || {
+        notice(Suspected, "a difference", silent(), || {
             vec![body(list(
                 5,
                 "",
                 &[item("a", 1, "green"), item("b", 3, "red")],
             ))]
         }),
-        notice(Doubt, "a comparison that is refused", silent(), || {
+        notice(Suspected, "a comparison that is refused", silent(), || {
             vec![Answer::Refuse(Class::TooLargeResourceVersion)]
         }),
     ];

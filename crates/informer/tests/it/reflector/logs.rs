@@ -108,7 +108,7 @@ async fn the_log_has_ten_of_many_undecodable_objects_and_their_number() {
     assert_eq!(
         errors.len(),
         25 + 12 + 1 + 10,
-        "the error handler hears of all"
+        "the error handler receives every error"
     );
 }
 

@@ -73,7 +73,7 @@ async fn a_handler_may_remove_itself_from_inside_its_callback_without_waiting() 
             if let Some(own) = own {
                 assert!(
                     own.remove().now_or_never().is_some(),
-                    "nobody waits for the end of this callback inside of it"
+                    "a removal inside the callback does not wait for its end"
                 );
             }
             sleep(Duration::from_secs(1))
@@ -95,7 +95,7 @@ async fn a_handler_may_remove_itself_from_inside_its_callback_without_waiting() 
     };
     tokio::select! {
         biased;
-        _ = &mut running => unreachable!("nobody stops it"),
+        _ = &mut running => unreachable!("the run is not stopped"),
         failed = steps => assert_eq!(failed.failure, SyncFailure::Ended),
     }
     assert_eq!(trace.take(), "a\n");
@@ -368,7 +368,7 @@ async fn a_factory_can_be_shut_down_during_concurrent_requests_and_starts() {
         for mut status in users.join_all().await.into_iter().flatten() {
             // `None` means that its informer has ended.
             let ended = timeout(LONG, status.wait_for(Status::is_stopped)).await;
-            assert!(ended.is_ok(), "an informer of the factory lives on");
+            assert!(ended.is_ok(), "an informer of the factory is still running");
         }
         let late = factory.informer::<Pod>();
         factory.start();

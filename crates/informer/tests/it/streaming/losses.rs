@@ -123,7 +123,7 @@ async fn a_watch_silent_for_three_minutes_is_reopened_from_the_last_revision() {
     assert_eq!(
         informer.pods.indexer().len(),
         1,
-        "it is not yet taken for dead"
+        "the watch does not count as dead yet"
     );
     assert_eq!(server.requests().watches("pods").len(), 1);
     server.faults().inject("thaw watch pods").unwrap();
@@ -236,7 +236,7 @@ async fn a_watch_with_a_full_store_is_closed_and_resumes_when_there_is_room() {
     assert_eq!(
         server.requests().watches("pods").len(),
         opened,
-        "there is no room"
+        "the store has no room"
     );
     open.add_permits(10_000);
     informer.caught_up(&server).await;
@@ -278,12 +278,12 @@ async fn a_connection_lost_while_the_store_is_full_loses_and_duplicates_no_event
         sleep(29 * SECOND).await;
         assert_eq!(script.under_way(), held_by_nobody + 1);
         sleep(2 * SECOND).await;
-        assert_eq!(script.under_way(), held_by_nobody, "it is let go of");
+        assert_eq!(script.under_way(), held_by_nobody, "the watch is closed");
         sleep(5 * MINUTE).await;
         assert_eq!(
             script.requests.len(),
             1,
-            "and not opened while there is no room"
+            "no watch is opened while the store has no room"
         );
         gate.add_permits(10);
         sleep(SECOND).await;

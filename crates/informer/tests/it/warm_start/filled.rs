@@ -122,7 +122,7 @@ fn get_stuck(informer: &Running) {
 }
 
 /// Sends many events to the watch of one namespace, and leaves the number of objects unchanged.
-async fn change_much(server: &Server) {
+async fn change_many(server: &Server) {
     for n in 0..25 {
         let name = format!("new-{n}");
         server.create(in_namespace(&name, "one")).unwrap();
@@ -150,7 +150,7 @@ async fn a_handler_blocked_in_the_initial_list_does_not_keep_the_informer_from_s
             // Later changes wait as usual.
             let depth = || informer.pods.handlers()[0].depth;
             let before = depth();
-            change_much(&server).await;
+            change_many(&server).await;
             assert!(depth() <= before + 1, "{queue}, {told}: {}", depth());
             let saved = informer.pods.save().await;
             let is_refused = matches!(saved, Err(SaveError::Unsettled));
@@ -184,7 +184,7 @@ async fn a_full_buffer_blocks_an_informer_that_waits_for_a_silent_server_to_sync
         sleep(Duration::from_secs(10)).await;
         let depth = || informer.pods.handlers()[0].depth;
         let before = depth();
-        change_much(&server).await;
+        change_many(&server).await;
         assert!(!informer.pods.status().get().synced, "{queue}, {is_warm}");
         assert!(depth() <= before.max(2), "{queue}, {is_warm}: {}", depth());
         server.faults().clear_answers();

@@ -160,7 +160,11 @@ async fn an_undecodable_object_is_saved_in_its_last_known_state() {
         let informer = run(warm(&server, &path));
         informer.caught_up(&server).await;
         let cold = "cold: the saved store is damaged: line 3 is not what belongs there";
-        assert_eq!(started(&informer), cold, "a decoded cache has to decode it");
+        assert_eq!(
+            started(&informer),
+            cold,
+            "a decoded cache must decode the object"
+        );
         informer.stop().await;
     }
 }

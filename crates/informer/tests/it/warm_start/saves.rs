@@ -379,7 +379,7 @@ async fn a_drop_at_any_await_of_a_warm_start_leaves_no_task_and_a_whole_store() 
             break;
         }
     }
-    assert!(complete, "no run came to its end");
+    assert!(complete, "no run completed");
     let informer = run(warm(&server, &path));
     informer.caught_up(&server).await;
     assert_eq!(started(&informer), "warm: 2@2");

@@ -19,7 +19,7 @@ async fn an_adopted_informer_is_shared_and_awaited_but_neither_started_nor_stopp
     let pods = theirs.informer::<Pod>();
     ours.adopt(pods.clone()).unwrap();
     ours.adopt(pods.clone())
-        .expect("the same one again is fine");
+        .expect("adopting the same informer again succeeds");
     assert!(ours.informer::<Pod>().is_same(&pods));
     let conflict = ours.adopt(factory(&server).informer::<Pod>());
     assert_eq!(
@@ -49,7 +49,7 @@ async fn an_adopted_informer_is_shared_and_awaited_but_neither_started_nor_stopp
     let reached = pods.wait_for_revision(server.revision(), LONG);
     reached
         .await
-        .expect("it outlives the factory that adopted it");
+        .expect("the informer outlives the factory that adopted it");
     assert!(ours.informer::<Pod>().is_same(&pods));
     theirs.shutdown().await;
     assert!(pods.is_stopped());
@@ -186,7 +186,11 @@ async fn after_the_shutdown_a_factory_returns_the_same_stopped_informers() {
     assert!(factory.informer::<PartialObjectMeta<Pod>>().is_same(&late));
     assert_eq!(late.subscribe().unwrap_err(), Stopped);
     factory.shutdown().await;
-    assert_eq!(server.requests().lists("pods").len(), 1, "nothing was run");
+    assert_eq!(
+        server.requests().lists("pods").len(),
+        1,
+        "no other informer ran"
+    );
     assert_eq!(server.requests().lists("nodes").len(), 0);
 }
 
@@ -194,12 +198,15 @@ async fn after_the_shutdown_a_factory_returns_the_same_stopped_informers() {
 async fn a_wait_on_a_factory_that_was_not_started_fails_at_once_and_names_its_informers() {
     let server = Server::builder().build();
     let (ours, theirs) = (factory(&server), factory(&server));
-    assert!(ours.wait_for_cache_sync().await.is_ok(), "it has none");
+    assert!(
+        ours.wait_for_cache_sync().await.is_ok(),
+        "the factory has no informer"
+    );
     let nodes = theirs.hold::<Node>();
     ours.adopt((*nodes).clone()).unwrap();
     ours.wait_for_cache_sync()
         .await
-        .expect("what others run is waited for");
+        .expect("informers of other factories are awaited");
     ours.informer::<Pod>();
     let error = ours.wait_for_cache_sync().await.unwrap_err();
     let [error] = &*error.unsynced else {
@@ -213,7 +220,7 @@ async fn a_wait_on_a_factory_that_was_not_started_fails_at_once_and_names_its_in
     ours.informer::<ConfigMap>();
     ours.wait_for_cache_sync()
         .await
-        .expect("the others were started");
+        .expect("the informers requested before the start were started");
     ours.shutdown().await;
     drop(nodes);
     theirs.shutdown().await;

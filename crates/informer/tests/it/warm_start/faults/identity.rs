@@ -34,7 +34,7 @@ async fn a_named_server_receives_no_identity_request() {
     assert_eq!(gets(&other), 0);
 }
 
-fn refuse_to_say_who(server: &Server, status: u16) -> Answer {
+fn reject_identity_requests(server: &Server, status: u16) -> Answer {
     let asked = Match::verb(Verb::Get, "namespaces").named("kube-system");
     let answer = server.faults().answer(asked, status);
     answer.times(u64::MAX);
@@ -45,7 +45,7 @@ fn refuse_to_say_who(server: &Server, status: u16) -> Answer {
 async fn a_forbidden_identity_request_is_a_cold_start_that_saves_nothing_and_names_the_fix() {
     let server = server(1, &["a"]);
     let path = file("forbidden");
-    refuse_to_say_who(&server, 403);
+    reject_identity_requests(&server, 403);
     let informer = run(warm(&server, &path));
     informer.caught_up(&server).await;
     let refused = informer.pods.save().await.unwrap_err();
@@ -78,7 +78,7 @@ async fn a_failed_identity_request_is_retried_at_a_save() {
     let server = server(1, &["a"]);
     for saving in ["on demand", "every so often", "at the end"] {
         let path = file(&format!("later-{saving}"));
-        refuse_to_say_who(&server, 403);
+        reject_identity_requests(&server, 403);
         let store = saved(&path).every(Duration::from_secs(600));
         let informer = run(builder(&server).warm_start(store));
         informer.caught_up(&server).await;
@@ -179,7 +179,7 @@ async fn an_identity_request_without_a_response_fails_after_a_minute_and_is_retr
 async fn a_retry_after_on_the_identity_request_is_limited_to_a_minute() {
     let server = server(1, &["a"]);
     for (wanted, expected) in [(30, 30), (3600, 60)] {
-        refuse_to_say_who(&server, 429).retry_after(wanted);
+        reject_identity_requests(&server, 429).retry_after(wanted);
         let informer = run(warm(&server, &file("left-alone")));
         let is_waiting = |status: &Status| status.last_error().is_some();
         let mut status = informer.pods.status();

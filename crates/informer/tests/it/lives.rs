@@ -122,7 +122,7 @@ async fn a_handler_can_be_removed_whether_the_informer_runs_will_run_or_never_do
     };
     let (ended, ()) = tokio::join!(controller.run(stopped.map(|_| ())), steps);
     ended.unwrap();
-    assert_eq!(heard.take(), "", "nobody is left to hear of b");
+    assert_eq!(heard.take(), "", "no handler is left to receive b");
 }
 
 #[tokio::test(start_paused = true)]

@@ -298,7 +298,7 @@ async fn a_hostile_server_produces_the_same_cache_in_every_form() {
         format!("{at_once}\n    on demand: {on_demand}\n")
     });
     expect![[r#"
-        containers that are no list: nothing
+        containers that are not a list: nothing
             on demand: update default/a@2 → default/a@3 undecodable
         broken after broken: nothing
             on demand: update default/a@3 undecodable → default/a@4 undecodable
@@ -306,23 +306,23 @@ async fn a_hostile_server_produces_the_same_cache_in_every_form() {
             on demand: update default/a@4 undecodable → default/a@5
         null in a list: nothing
             on demand: update default/a@6 → default/a@7 undecodable
-        keys twice: update default/a@6 → default/a@8
+        a duplicate key: update default/a@6 → default/a@8
             on demand: update default/a@7 undecodable → default/a@8
-        nesting without end: nothing
+        deep nesting: nothing
             on demand: update default/a@9 → default/a@10 undecodable
-        no UTF-8: nothing
+        invalid UTF-8: nothing
             on demand: update default/a@10 undecodable → default/a@11 undecodable
-        labels that are no map: nothing
+        labels that are not a map: nothing
             on demand: update default/a@11 undecodable → default/a@13 undecodable
-        a label that is no text: nothing
+        a label that is not a string: nothing
             on demand: update default/a@13 undecodable → default/a@14 undecodable
-        annotations that are no map: nothing
+        annotations that are not a map: nothing
             on demand: update default/a@14 undecodable → default/a@15 undecodable
-        owners that are no list: nothing
+        owner references that are not a list: nothing
             on demand: update default/a@15 undecodable → default/a@16 undecodable
-        a time that is none: nothing
+        an invalid time: nothing
             on demand: update default/a@16 undecodable → default/a@17 undecodable
-        a uid that is no text: delete, last known Some("default/a@9")
+        a uid that is not a string: delete, last known Some("default/a@9")
             on demand: delete, last known Some("default/a@17 undecodable")
         broken from the beginning: nothing
             on demand: add default/a@31 undecodable

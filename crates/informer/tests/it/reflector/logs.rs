@@ -1,4 +1,4 @@
-//! The logs of a reflector: start and stop, long lists, and many undecodable objects.
+//! The logs of a reflector: start and stop, long lists, and many skipped objects.
 
 use super::*;
 
@@ -76,7 +76,7 @@ async fn the_log_splits_the_time_of_a_long_list_and_includes_its_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_log_has_ten_of_many_undecodable_objects_and_their_number() {
+async fn the_log_has_ten_of_many_skipped_objects_and_their_number() {
     let logs = Logs::capture();
     let foreign: Vec<_> = (0..25)
         .map(|n| kind("v1", "Node", &format!("n{n}"), 1))
@@ -113,7 +113,7 @@ async fn the_log_has_ten_of_many_undecodable_objects_and_their_number() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_log_has_ten_lines_a_minute_for_watches_with_only_undecodable_objects() {
+async fn the_log_has_ten_lines_a_minute_for_watches_with_only_skipped_objects() {
     let foreign = event("ADDED", &kind("v1", "Node", "n", 6));
     let seconds = Duration::from_secs;
     let lasts = |time, text| Answer::Body(text, Then::EndsAfter(seconds(time)));

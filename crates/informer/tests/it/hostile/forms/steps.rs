@@ -27,7 +27,7 @@ fn bodies() -> Vec<Step> {
     vec![
         ("a healthy object", "write", good("")),
         (
-            "containers that are no list",
+            "containers that are not a list",
             "write",
             object("", r#","spec":{"containers":"hunter2"}"#),
         ),
@@ -37,30 +37,26 @@ fn bodies() -> Vec<Step> {
             object("", r#","spec":{"containers":7}"#),
         ),
         ("healthy again", "write", good(r#","labels":{"app":"x"}"#)),
-        (
-            "a spec that is null",
-            "write",
-            object("", r#","spec":null"#),
-        ),
+        ("a null spec", "write", object("", r#","spec":null"#)),
         (
             "null in a list",
             "write",
             object("", r#","spec":{"containers":[null]}"#),
         ),
         (
-            "keys twice",
+            "a duplicate key",
             "write",
             object("", r#","spec":{"nodeName":"x","nodeName":"y"}"#),
         ),
         (
-            "the spec twice",
+            "a duplicate spec",
             "write",
             object("", r#","spec":{"nodeName":"x"},"spec":{"nodeName":"y"}"#),
         ),
-        ("nesting without end", "write", object("", &deep)),
-        ("no UTF-8", "write", no_utf8),
+        ("deep nesting", "write", object("", &deep)),
+        ("invalid UTF-8", "write", no_utf8),
         (
-            "no JSON behind the metadata",
+            "invalid JSON after the metadata",
             "write",
             object("", r#","spec":{nonsense}"#),
         ),
@@ -71,32 +67,32 @@ fn bodies() -> Vec<Step> {
 fn metadata() -> Vec<Step> {
     vec![
         (
-            "labels that are no map",
+            "labels that are not a map",
             "write",
             object(r#","labels":["x"]"#, ""),
         ),
         (
-            "a label that is no text",
+            "a label that is not a string",
             "write",
             object(r#","labels":{"app":7}"#, ""),
         ),
         (
-            "annotations that are no map",
+            "annotations that are not a map",
             "write",
             object(r#","annotations":"x""#, ""),
         ),
         (
-            "owners that are no list",
+            "owner references that are not a list",
             "write",
             object(r#","ownerReferences":"x""#, ""),
         ),
         (
-            "a time that is none",
+            "an invalid time",
             "write",
             object(r#","creationTimestamp":"yesterday""#, ""),
         ),
         (
-            "a uid that is no text",
+            "a uid that is not a string",
             "write",
             raw(&format!(
                 r#"{{"metadata":{{{},"uid":5}}}}"#,
@@ -104,12 +100,12 @@ fn metadata() -> Vec<Step> {
             )),
         ),
         (
-            "the name twice",
+            "a duplicate name",
             "write",
             raw(&format!(r#"{{"metadata":{{{HEAD},"name":"a"}}}}"#)),
         ),
         (
-            "the metadata twice",
+            "duplicate metadata",
             "write",
             raw(&format!(
                 r#"{{"metadata":{{{HEAD}}},"metadata":{{{HEAD}}}}}"#
@@ -122,7 +118,7 @@ fn metadata() -> Vec<Step> {
 fn kinds() -> Vec<Step> {
     vec![
         (
-            "the kind behind the rest",
+            "the kind after the other fields",
             "write",
             object("", r#","kind":"Pod","apiVersion":"v1""#),
         ),
@@ -134,7 +130,7 @@ fn kinds() -> Vec<Step> {
             )),
         ),
         (
-            "another kind behind the rest",
+            "another kind after the other fields",
             "write",
             object("", r#","kind":"Service","apiVersion":"v1""#),
         ),
@@ -146,13 +142,9 @@ fn without_metadata() -> Vec<Step> {
     vec![
         ("healthy before no metadata", "write", good("")),
         ("no metadata", "write", raw(r#"{"spec":{}}"#)),
-        (
-            "metadata that are null",
-            "write",
-            raw(r#"{"metadata":null}"#),
-        ),
-        ("no object", "write", raw("[]")),
-        ("null", "write", raw("null")),
+        ("null metadata", "write", raw(r#"{"metadata":null}"#)),
+        ("an array instead of an object", "write", raw("[]")),
+        ("null instead of an object", "write", raw("null")),
         ("healthy after no metadata", "write", good("")),
     ]
 }

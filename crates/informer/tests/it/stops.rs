@@ -422,7 +422,7 @@ async fn a_wait_for_sync_ends_in_every_way_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_a_removed_handler_fails_with_removed() {
+async fn a_wait_for_a_removed_handler_reports_its_removal() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server));
     let gate = Arc::new(Semaphore::new(0));

@@ -105,7 +105,7 @@ async fn a_stop_takes_effect_while_every_event_is_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_without_a_revision_is_applied() {
+async fn an_event_without_a_revision_counts_as_the_last_event() {
     let unversioned = event("ADDED", r#"{"metadata":{"name":"a"}}"#);
     let script = Script::new([
         body(list(5, "", &[])),

@@ -405,9 +405,9 @@ async fn a_wait_for_the_index_fails_when_the_index_is_dropped_or_an_informer_sto
     of_pods.caught_up(&server).await;
     index.settled().await;
     assert!(!index.has_synced(), "the nodes are not listed");
-    let in_vain = by_zone(&of_pods.pods, &nodes).unwrap().wait_for_sync();
-    let in_vain = timeout(LONG, in_vain).await.unwrap();
-    assert!(in_vain.is_err(), "that index was dropped at once");
+    let failed_wait = by_zone(&of_pods.pods, &nodes).unwrap().wait_for_sync();
+    let failed_wait = timeout(LONG, failed_wait).await.unwrap();
+    assert!(failed_wait.is_err(), "that index was dropped at once");
     let waiting = index.wait_for_sync();
     node_controller.run(async {}).await.unwrap();
     let error = timeout(LONG, waiting).await.unwrap().unwrap_err();

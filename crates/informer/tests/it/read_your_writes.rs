@@ -215,8 +215,8 @@ async fn a_wait_for_a_deletion_ends_when_another_object_has_the_name() {
         pods.wait_for_deleted(&name("a"), uid(&first), deadline)
     };
     let began = Instant::now();
-    let in_vain = wait(SECOND).await;
-    assert_eq!(in_vain, Err(DeletedError::Deadline { name: name("a") }));
+    let failed_wait = wait(SECOND).await;
+    assert_eq!(failed_wait, Err(DeletedError::Deadline { name: name("a") }));
     assert_eq!(began.elapsed(), SECOND);
 
     delete(&server, "a");

@@ -83,7 +83,7 @@ async fn a_broken_object_stays_broken_when_a_relist_contains_it() {
         assert_eq!(
             trace.take(),
             "update default/a@1 → 3 (relist)\n",
-            "{form}: nobody has read anything since"
+            "{form}: no object was read since"
         );
         assert_eq!(informer.pods.status().get().broken_count, 1, "{form}");
         assert_eq!(informer.pods.indexer().len(), 1, "{form}");

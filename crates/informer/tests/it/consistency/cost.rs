@@ -175,7 +175,7 @@ async fn a_failed_check_reports_no_difference_and_waits_for_its_next_period() {
         let opened = 3 * PERIOD.as_secs() / 300 + 1;
         assert!(
             watches.len() as u64 <= opened,
-            "{plan}: the watch is left alone"
+            "{plan}: a failed check does not affect the watch"
         );
         assert_eq!(
             errors.take(),

@@ -197,9 +197,9 @@ async fn bytes_that_are_always_ready_do_not_delay_the_watch_timeout_or_a_stop() 
 
 #[tokio::test(start_paused = true)]
 async fn an_event_without_a_name_is_followed_by_a_relist_and_one_with_an_invalid_name_is_not() {
-    let nobody = r#"{"metadata":{"resourceVersion":"6"}}"#.to_owned();
+    let nameless = r#"{"metadata":{"resourceVersion":"6"}}"#.to_owned();
     for (changed, held) in [
-        (nobody, "[default/a@8]"),
+        (nameless, "[default/a@8]"),
         (pod("b\\nc", 6), "[default/a@1]"),
     ] {
         let script = Script::new([
@@ -213,11 +213,11 @@ async fn an_event_without_a_name_is_followed_by_a_relist_and_one_with_an_invalid
         assert_eq!(format!("{:?}", informer.pods.indexer().list()), held);
         informer.stop().await;
     }
-    let nobody = r#"{"metadata":{"resourceVersion":"6"}}"#;
+    let nameless = r#"{"metadata":{"resourceVersion":"6"}}"#;
     let end = r#"{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
     let streamed = [
         event("ADDED", &pod("a", 1)),
-        event("MODIFIED", nobody),
+        event("MODIFIED", nameless),
         event("BOOKMARK", end),
     ];
     let listed = body(list(9, "", &[pod("a", 8)]));

@@ -274,11 +274,11 @@ async fn a_connection_lost_while_the_store_is_full_loses_and_duplicates_no_event
         .initial_list(InitialList::Streaming)
         .into_store(store);
     let drive = async {
-        let held_by_nobody = script.under_way();
+        let before = script.under_way();
         sleep(29 * SECOND).await;
-        assert_eq!(script.under_way(), held_by_nobody + 1);
+        assert_eq!(script.under_way(), before + 1);
         sleep(2 * SECOND).await;
-        assert_eq!(script.under_way(), held_by_nobody, "the watch is closed");
+        assert_eq!(script.under_way(), before, "the watch is closed");
         sleep(5 * MINUTE).await;
         assert_eq!(
             script.requests.len(),

@@ -241,8 +241,8 @@ async fn a_restored_source_does_not_affect_another_source() {
 }
 
 /// The check finds a difference while a list is in progress that was requested for another reason. This list
-/// resolves the suspicion, so the informer treats it as the list that the suspicion requires, and requests again
-/// the objects that were known when it began and so were not decoded.
+/// resolves the difference, so the informer treats it as the relist that the difference requires, and
+/// requests the objects again that were known when it began and so were not decoded.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);

@@ -1,5 +1,7 @@
 //! Tests of the objects of each value of an index, for indices added before and after the objects.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 
 #[test]

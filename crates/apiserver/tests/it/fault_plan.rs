@@ -1,13 +1,14 @@
 //! What each sentence of a fault plan does on the wire.
 
+mod body;
+mod events;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use bytes::Bytes;
 use expect_test::expect;
 use http_body_util::{BodyExt, Full};
-use serde_json::Value;
-use tokio::time::Instant;
 use tower_service::Service;
 
 use kube_informer_apiserver::{Body, Server};
@@ -57,133 +58,6 @@ async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
 fn hits(server: &Server) -> Vec<String> {
     let log = server.requests();
     log.iter().map(|it| it.faults.join(", ")).collect()
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_is_cut_broken_or_frozen_behind_so_many_events() {
-    let server = planned(
-        "watch pods: cut after 2 events x1; watch pods: break after 1 events skip=1 x1; watch pods: freeze after 1 events skip=2 x1",
-    );
-    assert_eq!(
-        told(&server, &["b", "c"]).await,
-        "ADDED b 2\nADDED c 3\nend\n"
-    );
-    let mut broken = Watch::open(&server, WATCH).await;
-    assert_eq!(
-        broken.trace().await,
-        "ADDED b 2\nbroken: the answer was broken by a fault\nend\n"
-    );
-    let mut frozen = Watch::open(&server, WATCH).await;
-    assert_eq!(frozen.trace().await, "ADDED b 2\n");
-    server.faults().thaw_watches();
-    assert_eq!(frozen.trace().await, "ADDED c 3\n");
-    let mut healthy = Watch::open(&server, WATCH).await;
-    assert_eq!(healthy.trace().await, "ADDED b 2\nADDED c 3\n");
-    assert_eq!(
-        hits(&server),
-        [
-            "cut after 2 events",
-            "break after 1 events",
-            "freeze after 1 events",
-            ""
-        ]
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_body_ends_behind_so_many_bytes_in_the_middle_of_an_object() {
-    let server = planned("list pods: cut after 30 bytes; watch *: cut after 90 bytes");
-    let list = get(&server, PODS).await;
-    assert_eq!(
-        (list.code, list.text.as_str()),
-        (200, r#"{"kind":"PodList","apiVersion""#)
-    );
-    server.create(pod("b")).unwrap();
-    let (sent, ended) = chunks(&mut open(&server, WATCH).await).await;
-    assert_eq!((sent.concat().len(), ended), (90, true));
-    assert!(sent.concat().starts_with(b"{\"type\":\"ADDED\""));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_frozen_list_goes_on_when_everything_is_cleared() {
-    let server = planned("list pods: freeze after 10 bytes");
-    let mut body = open(&server, PODS).await;
-    let (start, ended) = chunks(&mut body).await;
-    assert_eq!((start.concat().len(), ended), (10, false));
-    server.faults().clear();
-    let (rest, ended) = chunks(&mut body).await;
-    assert!(ended);
-    let list = [start.concat(), rest.concat()].concat();
-    let list: Value = serde_json::from_slice(&list).expect("nothing is lost");
-    assert_eq!(list["items"][0]["metadata"]["name"], "a");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_body_is_split_where_it_is_asked_for_and_stays_the_same() {
-    let whole = get(&pods(&["a"]), PODS).await.text;
-    let sizes = |chunks: &[Bytes]| -> Vec<usize> { chunks.iter().map(Bytes::len).collect() };
-
-    let (sent, _) = chunks(&mut open(&planned("* *: split every 7 bytes"), PODS).await).await;
-    assert_eq!(sent.concat(), whole.as_bytes());
-    let (last, others) = sizes(&sent)
-        .split_last()
-        .map(|(l, o)| (*l, o.to_vec()))
-        .unwrap();
-    assert!(
-        last <= 7 && others.iter().all(|size| *size == 7),
-        "{others:?}"
-    );
-
-    let (sent, _) = chunks(&mut open(&planned("* *: split at 1,20"), PODS).await).await;
-    assert_eq!(sent.concat(), whole.as_bytes());
-    assert_eq!(sizes(&sent), [1, 19, whole.len() - 20]);
-
-    let server = planned("* *: split randomly");
-    let (sent, _) = chunks(&mut open(&server, PODS).await).await;
-    assert_eq!(sent.concat(), whole.as_bytes());
-    assert!(sent.len() > whole.len() / 64, "{:?}", sizes(&sent));
-    assert_eq!(hits(&server), ["split randomly"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_is_split_within_its_events_and_told_in_full() {
-    let server = planned("watch pods: split every 11 bytes");
-    assert_eq!(told(&server, &["b", "c"]).await, "ADDED b 2\nADDED c 3\n");
-    let (sent, ended) = chunks(&mut open(&server, WATCH).await).await;
-    assert!(!ended && sent.iter().all(|chunk| chunk.len() <= 11));
-}
-
-#[tokio::test(start_paused = true)]
-async fn answers_first_bytes_and_events_are_delayed() {
-    let server =
-        planned("list *: delay 5s; watch *: delay first byte 2s; watch *: delay each event 3s");
-    let start = Instant::now();
-    assert_eq!(get(&server, PODS).await.code, 200);
-    assert_eq!(start.elapsed(), Duration::from_secs(5));
-
-    server.create(pod("b")).unwrap();
-    server.create(pod("c")).unwrap();
-    let start = Instant::now();
-    let mut body = open(&server, WATCH).await;
-    assert_eq!(start.elapsed(), Duration::ZERO, "headers come at once");
-    let mut at = Vec::new();
-    for _ in 0..2 {
-        body.frame().await.expect("an event").unwrap();
-        at.push(start.elapsed().as_secs());
-    }
-    assert_eq!(at, [5, 8]);
-    server.faults().cut_watches();
-    assert!(body.frame().await.is_none());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cut_does_not_wait_for_a_delay() {
-    let server = planned("watch *: delay each event 1h");
-    let mut watch = Watch::open(&server, WATCH).await;
-    server.create(pod("b")).unwrap();
-    assert_eq!(watch.trace().await, "");
-    server.faults().cut_watches();
-    assert_eq!(watch.trace().await, "end\n");
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,88 +120,6 @@ async fn streamed_lists_can_be_refused_at_run_time() {
     server.faults().clear();
     let mut streamed = Watch::open(&server, STREAMED).await;
     assert_eq!(streamed.trace().await, "ADDED a 1\nBOOKMARK 1 end\n");
-}
-
-#[tokio::test(start_paused = true)]
-async fn bookmarks_are_dropped_all_or_the_closing_one_only() {
-    let server = planned("watch pods: drop end-bookmark x1; watch pods: drop bookmarks");
-    let mut unended = Watch::open(&server, STREAMED).await;
-    assert_eq!(unended.trace().await, "ADDED a 1\n");
-    let server = planned("watch pods: drop end-bookmark");
-    let mut unended = Watch::open(&server, STREAMED).await;
-    server.faults().send_bookmarks();
-    assert_eq!(unended.trace().await, "ADDED a 1\nBOOKMARK 1\n");
-    let server = planned("watch pods: drop bookmarks");
-    let mut without = Watch::open(&server, WATCH).await;
-    server.faults().send_bookmarks();
-    server.create(pod("b")).unwrap();
-    assert_eq!(
-        without.trace_for(Duration::from_secs(300)).await,
-        "ADDED b 2\n"
-    );
-    assert_eq!(hits(&server), ["drop bookmarks"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn events_are_dropped_doubled_swapped_and_spoilt_where_it_is_said() {
-    let names = ["b", "c", "d", "e"];
-    for (plan, expected) in [
-        ("drop event 2", "ADDED b 2\nADDED d 4\nADDED e 5\n"),
-        (
-            "duplicate every 2 events",
-            "ADDED b 2\nADDED c 3\nADDED c 3\nADDED d 4\nADDED e 5\nADDED e 5\n",
-        ),
-        (
-            "swap event 2",
-            "ADDED b 2\nADDED d 4\nADDED c 3\nADDED e 5\n",
-        ),
-        (
-            "swap events",
-            "ADDED c 3\nADDED b 2\nADDED e 5\nADDED d 4\n",
-        ),
-        (
-            "retype event 1",
-            "MOVED b 2\nADDED c 3\nADDED d 4\nADDED e 5\n",
-        ),
-        (
-            "send \"garbage\\n\" after 1 event",
-            "ADDED b 2\nundecodable garbage\nADDED c 3\nADDED d 4\nADDED e 5\n",
-        ),
-        ("drop 100% of events", ""),
-    ] {
-        let server = planned(&format!("watch pods: {plan}"));
-        assert_eq!(told(&server, &names).await, expected, "{plan}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_garbled_event_is_half_a_line() {
-    let whole = planned("watch nodes: drop events");
-    let garbled = planned("watch pods: garble event 1");
-    for server in [&whole, &garbled] {
-        server.create(pod("b")).unwrap();
-    }
-    let (whole, _) = chunks(&mut open(&whole, WATCH).await).await;
-    let (garbled, _) = chunks(&mut open(&garbled, WATCH).await).await;
-    let half = [&whole.concat()[..whole.concat().len() / 2], b"\n"].concat();
-    assert_eq!(garbled.concat(), half);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_spoilt_object_keeps_its_name_and_cannot_be_decoded() {
-    let server = planned("watch pods: spoil event 1");
-    server.create(pod("b")).unwrap();
-    let (sent, _) = chunks(&mut open(&server, WATCH).await).await;
-    assert!(
-        sent.concat()
-            .starts_with(b"{\"type\":\"ADDED\",\"object\":")
-    );
-    let event: Value = serde_json::from_slice(&sent.concat()).expect("it is JSON");
-    let object = &event["object"];
-    assert_eq!(object["metadata"]["name"], "b");
-    assert_eq!(object["metadata"]["resourceVersion"], "2");
-    let decoded = serde_json::from_value::<k8s_openapi::api::core::v1::Pod>(object.clone());
-    assert!(decoded.is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! What is read of writes, deletions and a cache that is behind: the rules, line by line.
 
+mod lapsed;
+
 use expect_test::{Expect, expect};
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;
@@ -140,23 +142,6 @@ async fn check(absent: Absent, sources: u32, script: &str, expected: Expect) {
             bench.step(step).await;
         }
         trace += format!("{line}: {}", bench.read()).trim_end();
-        trace += "\n";
-    }
-    expected.assert_eq(&trace);
-}
-
-/// Each line, and what has lapsed by its end or by the read after it.
-async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
-    let mut bench = Bench::new(absent, 1);
-    let mut trace = String::new();
-    for line in script.lines().map(str::trim) {
-        for step in line.split("; ") {
-            bench.step(step).await;
-        }
-        bench.read();
-        let lapsed = bench.layer.take_lapsed();
-        let lapsed: Vec<_> = lapsed.iter().map(ToString::to_string).collect();
-        trace += format!("{line}: {}", lapsed.join(", ")).trim_end();
         trace += "\n";
     }
     expected.assert_eq(&trace);
@@ -449,94 +434,6 @@ async fn an_object_that_disappeared_ends_its_write_also_ahead_of_the_revision() 
             put a u1 7: a@7 written
             at 5 lost a u1 9:
             at 9:
-        "#]],
-    )
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_write_that_the_cache_passed_without_showing_it_lapses() {
-    check_lapses(
-        Absent::Shown,
-        "at 5 has a u1 5
-         put b u2 7
-         at 6
-         at 7
-         at 7 has a u1 7; put c u3 7
-         look",
-        expect![[r#"
-            at 5 has a u1 5:
-            put b u2 7:
-            at 6:
-            at 7: b
-            at 7 has a u1 7; put c u3 7: c
-            look:
-        "#]],
-    )
-    .await;
-    check_lapses(
-        Absent::Hidden,
-        "at 5 has a u1 5
-         put b u2 7
-         at 7",
-        expect![[r#"
-            at 5 has a u1 5:
-            put b u2 7:
-            at 7: b
-        "#]],
-    )
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_write_whose_end_handlers_receive_does_not_lapse() {
-    check_lapses(
-        Absent::Shown,
-        "at 5 has a u1 5
-         put a u1 6; at 6 has a u1 6
-         put a u1 8; at 9 has a u1 9; wait 60
-         put a u1 12; at 11 lost a u1 11; at 12
-         put a u2 13; at 14 has a u3 14
-         put b u4 15; put b u4 16; at 16 has b u4 16
-         put c u5 17; delete c u5; at 18
-         put b u4 4",
-        expect![[r#"
-            at 5 has a u1 5:
-            put a u1 6; at 6 has a u1 6:
-            put a u1 8; at 9 has a u1 9; wait 60:
-            put a u1 12; at 11 lost a u1 11; at 12:
-            put a u2 13; at 14 has a u3 14:
-            put b u4 15; put b u4 16; at 16 has b u4 16:
-            put c u5 17; delete c u5; at 18:
-            put b u4 4:
-        "#]],
-    )
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn writes_and_deletions_lapse_by_time_by_capacity_and_when_the_server_goes_back() {
-    check_lapses(
-        Absent::Shown,
-        "at 3 has a u1 3; at 3 has b u2 3; at 3 has c u3 3
-         put a u1 9; wait 59
-         wait 1
-         delete a u1; wait 60
-         delete a u1; at 4 lost a u1 4; wait 60
-         put a u5 9; put b u2 9; put c u3 9
-         delete b u2; delete c u3; delete x u9
-         back at 2
-         put a u1 8; delete c u3; back at 1",
-        expect![[r#"
-            at 3 has a u1 3; at 3 has b u2 3; at 3 has c u3 3:
-            put a u1 9; wait 59:
-            wait 1: a
-            delete a u1; wait 60: a
-            delete a u1; at 4 lost a u1 4; wait 60:
-            put a u5 9; put b u2 9; put c u3 9: a
-            delete b u2; delete c u3; delete x u9: b
-            back at 2: c
-            put a u1 8; delete c u3; back at 1: c, a
         "#]],
     )
     .await;

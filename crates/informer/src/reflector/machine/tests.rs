@@ -1,12 +1,14 @@
 //! Scripts of answers, and the exact requests that follow.
 
 mod edges;
+mod epochs;
 mod pages;
 mod probe;
 mod refusals;
 mod streaming;
-mod epochs;
+mod timeouts;
 mod unordered;
+mod watch_errors;
 
 use expect_test::{Expect, expect};
 
@@ -348,94 +350,6 @@ async fn a_list_that_leads_back_to_an_expired_revision_is_not_repeated_for_ever(
 }
 
 #[tokio::test(start_paused = true)]
-async fn throttling_and_refused_connections_watch_again_without_a_list() {
-    after_start(
-        "refused 429\nslept\nrefused refused\nslept\nprobed 10\nopened\nerror 429\nslept\nbroken reset\nslept\nrefused 429/40s\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        refused 429: sleep from 0.8 s
-        slept: watch resourceVersion=10
-        refused refused: sleep from 1.6 s
-        slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
-        probed 10: watch resourceVersion=10
-        error 429: sleep from 3.2 s
-        slept: watch resourceVersion=10
-        broken reset: sleep from 6.4 s
-        slept: watch resourceVersion=10
-        refused 429/40s: sleep from 30 s
-        slept: watch resourceVersion=10
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn any_other_refusal_or_error_lists_after_a_pause() {
-    after_start(
-        "refused 500\nslept\npage 11\nreplaced\nerror very-short\nslept\npage 11\nreplaced\nerror garbage\nslept\npage 11\nreplaced\nrefused expired\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        refused 500: sleep from 0.8 s
-        slept: list resourceVersion=10
-        page 11: replace at 11
-        replaced: watch resourceVersion=11
-        error very-short: sleep from 1.6 s
-        slept: list resourceVersion=11
-        page 11: replace at 11
-        replaced: watch resourceVersion=11
-        error garbage: sleep from 3.2 s
-        slept: list resourceVersion=11
-        page 11: replace at 11
-        replaced: watch resourceVersion=11
-        refused expired: sleep from 6.4 s
-        slept: list limit=500
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn internal_errors_are_listed_after_unless_there_is_a_budget_for_them() {
-    after_start(
-        "error internal\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        error internal: sleep from 0.8 s
-        slept: list resourceVersion=10
-    "#]],
-    );
-    let config = RequestOptions {
-        internal_error_retry: Some(Duration::from_secs(30)),
-        ..listing()
-    };
-    let script = "error internal\nevent modified 12\nwait 10\nerror internal\nslept\nwait 30\nerror internal\nslept\npage 13\nreplaced\nerror internal\nslept\nrefused internal\nslept";
-    check(
-        config,
-        &format!("{STARTED}{script}"),
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        error internal: watch resourceVersion=10
-        error internal: sleep from 0.8 s
-        slept: watch resourceVersion=12
-        error internal: sleep from 1.6 s
-        slept: list resourceVersion=12
-        page 13: replace at 13
-        replaced: watch resourceVersion=13
-        error internal: sleep from 3.2 s
-        slept: watch resourceVersion=13
-        refused internal: sleep from 6.4 s
-        slept: list resourceVersion=13
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn synthetic_added_events_of_a_watch_from_nowhere_do_not_advance_the_revision() {
     check(
         listing(),
@@ -448,57 +362,6 @@ async fn synthetic_added_events_of_a_watch_from_nowhere_do_not_advance_the_revis
         closed 700000: watch resourceVersion=12
     "#]],
     );
-}
-
-#[test]
-fn watch_timeouts_are_uniform_between_once_and_twice_the_minimum() {
-    let timeouts = |min: u64| -> Vec<u32> {
-        let config = RequestOptions {
-            watch_timeout_min: Some(Duration::from_secs(min)),
-            ..listing()
-        };
-        let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));
-        let timeout = |action| match action {
-            Action::Watch(options) => options.timeout_seconds.unwrap(),
-            other => panic!("{other:?}"),
-        };
-        (0..2000).map(|_| timeout(machine.watch())).collect()
-    };
-    for (min, low, high) in [(0, 300, 600), (1, 300, 600), (1800, 1800, 3600)] {
-        let timeouts = timeouts(min);
-        assert!(
-            timeouts.iter().all(|t| (low..=high).contains(t)),
-            "minimum {min}"
-        );
-        let middle = u32::midpoint(low, high);
-        assert!(timeouts.iter().any(|t| *t < middle) && timeouts.iter().any(|t| *t > middle));
-    }
-}
-
-#[test]
-fn a_watch_timeout_for_ever_is_the_longest_that_can_be_asked_for() {
-    let config = RequestOptions {
-        watch_timeout_min: Some(Duration::MAX),
-        ..listing()
-    };
-    let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));
-    let Action::Watch(options) = machine.watch() else {
-        panic!("no watch");
-    };
-    assert_eq!(options.timeout_seconds, Some(u32::MAX));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_can_not_ask_for_a_pause_of_more_than_two_minutes() {
-    let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
-    let hour = Duration::from_secs(3600);
-    let error = Error::new(Class::TooManyRequests, "").with_retry_after(Some(hour));
-    machine.start(Instant::now());
-    let action = machine.list_failed(&error, Instant::now());
-    let Action::Sleep(pause) = action else {
-        panic!("{action:?}");
-    };
-    assert_eq!(pause, Duration::from_secs(120));
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use kube_informer_apiserver::{Match, User};
 use crate::ask::{builder, pod, pods};
 
 #[tokio::test(start_paused = true)]
-async fn typed_objects_go_in_and_come_out() {
+async fn typed_objects_are_written_and_read() {
     let server = pods(&["a"]);
     let api: Api<Pod> = Api::default_namespaced(server.client());
     let list = api.list(&ListParams::default()).await.unwrap();
@@ -27,7 +27,7 @@ async fn typed_objects_go_in_and_come_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_arrive_once_and_as_they_are() {
+async fn rejections_are_returned_unchanged_and_not_retried() {
     let server = pods(&["a"]);
     server
         .faults()

@@ -13,7 +13,7 @@ const A: &str = "/api/v1/namespaces/default/pods/a";
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1";
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_says_what_was_deleted() {
+async fn a_deletion_returns_the_details_of_the_object_or_the_pod_itself() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}});
     let server = builder().seed([pod("a"), map]).build();
     let uid = server.get("v1", "configmaps", "default/m").unwrap()["metadata"]["uid"].clone();
@@ -35,7 +35,7 @@ async fn a_deletion_says_what_was_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_make_it_two_phases() {
+async fn an_object_with_finalizers_is_deleted_in_two_phases() {
     let mut seed = pod("a");
     seed["metadata"]["finalizers"] = json!(["example.com/hold", "example.com/wait"]);
     let server = builder().seed([seed]).build();
@@ -99,7 +99,7 @@ async fn the_deletion_event_carries_the_last_stored_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn preconditions_are_compared_with_what_is_stored() {
+async fn preconditions_are_compared_with_the_stored_object() {
     let server = pods(&["a"]);
     let with_precondition = async |precondition| {
         with(
@@ -133,7 +133,7 @@ async fn preconditions_are_compared_with_what_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn propagation_policies_put_their_finalizers() {
+async fn propagation_policies_add_their_finalizers() {
     for (policy, finalizers) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
         let server = pods(&["a"]);
         let options = json!({"propagationPolicy": policy});
@@ -158,7 +158,7 @@ async fn propagation_policies_put_their_finalizers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_stays_is_202_for_the_old_name_of_background() {
+async fn orphan_dependents_false_receives_202_if_a_finalizer_keeps_the_object() {
     let mut seed = pod("a");
     seed["metadata"]["finalizers"] = json!(["example.com/hold"]);
     let server = builder().seed([seed]).build();
@@ -182,7 +182,7 @@ fn grace(seconds: i64) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_on_no_node_is_marked_and_removed_in_one_step_of_two_revisions() {
+async fn a_pod_without_a_node_is_marked_and_removed_by_one_request() {
     for asked in [None, Some(0), Some(30)] {
         let server = pods(&["a"]);
         let mut watch = Watch::open(&server, WATCH).await;
@@ -202,7 +202,7 @@ async fn a_pod_on_no_node_is_marked_and_removed_in_one_step_of_two_revisions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_on_a_node_stays_until_somebody_deletes_it_without_grace() {
+async fn a_pod_on_a_node_stays_until_it_is_deleted_without_grace_period() {
     let server = builder().seed([bound("a")]).build();
     let mut watch = Watch::open(&server, WATCH).await;
     let marked = delete(&server, A).await.json;
@@ -237,7 +237,7 @@ async fn a_pod_on_a_node_stays_until_somebody_deletes_it_without_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_grace_of_a_pod_is_what_the_request_says_or_else_the_pod() {
+async fn the_grace_period_of_a_pod_is_that_of_the_request_or_of_its_spec() {
     let mut own = bound("a");
     own["spec"]["terminationGracePeriodSeconds"] = json!(7);
     for (mut pod, phase, asked, expected) in [
@@ -264,7 +264,7 @@ async fn the_grace_of_a_pod_is_what_the_request_says_or_else_the_pod() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grace_period_cannot_be_shortened_into_the_past() {
+async fn a_shortened_grace_period_does_not_end_before_now() {
     let (elapsed, clock) = (Arc::new(AtomicU64::new(0)), fixed_time());
     let seconds = Arc::clone(&elapsed);
     let now = move || clock + Duration::from_secs(seconds.load(Ordering::Relaxed));
@@ -286,7 +286,7 @@ async fn a_grace_period_cannot_be_shortened_into_the_past() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_needs_its_finalizers_gone_and_its_grace_over() {
+async fn a_pod_is_removed_after_its_finalizers_and_its_grace_period() {
     let mut held = bound("a");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     let release = json!({"metadata": {"finalizers": null}});
@@ -307,7 +307,7 @@ async fn a_pod_needs_its_finalizers_gone_and_its_grace_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_shows_the_mark_and_stores_nothing() {
+async fn a_dry_run_of_a_deletion_returns_the_marked_object_and_stores_nothing() {
     let server = builder().seed([bound("a"), pod("b")]).build();
     for (name, seconds) in [("a", 30), ("b", 0)] {
         let reply = delete(&server, &format!("{PODS}/{name}?dryRun=All")).await;
@@ -334,7 +334,7 @@ async fn a_direct_deletion_takes_one_revision_and_waits_for_finalizers_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_direct_deletion_ends_the_grace_that_is_still_running() {
+async fn a_direct_deletion_ends_a_running_grace_period() {
     let mut held = bound("a");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     let server = builder().seed([held]).build();
@@ -371,7 +371,7 @@ async fn a_collection_is_deleted_by_selector() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_that_are_none_are_refused() {
+async fn malformed_delete_options_are_rejected() {
     let server = pods(&["a"]);
     for (options, expected) in [
         (

@@ -61,7 +61,7 @@ fn hits(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_are_those_of_kubernetes() {
+async fn fault_statuses_equal_those_of_kubernetes() {
     let server = planned(
         "list pods: 429 plain x1; list pods: 429 retry-after=7 x1; list pods: 503 plain retry-after=3 x1; list pods: 504 too-large retry-after=1 x1",
     );
@@ -94,7 +94,7 @@ async fn refusals_are_those_of_kubernetes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reset_is_an_error_instead_of_an_answer_and_nothing_is_done() {
+async fn a_reset_request_fails_without_a_response_and_changes_nothing() {
     let mut server = planned("create pods: reset x1");
     let post = || {
         let post = request("POST", "/api/v1/namespaces/default/pods");
@@ -109,7 +109,7 @@ async fn a_reset_is_an_error_instead_of_an_answer_and_nothing_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streamed_lists_can_be_refused_at_run_time() {
+async fn streaming_lists_can_be_rejected_at_run_time() {
     let server = planned("watch pods: refuse streaming");
     assert_eq!(
         get(&server, STREAMED).await.refusal(),
@@ -123,7 +123,7 @@ async fn streamed_lists_can_be_refused_at_run_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chances_are_drawn_from_the_seed_and_the_printed_plan_repeats_them() {
+async fn chances_depend_on_the_seed_and_the_printed_plan_reproduces_them() {
     let names: Vec<String> = (0..200).map(|number| format!("p{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let plan = "list *: 500 chance=50%; watch pods: drop 25% of events";
@@ -150,7 +150,7 @@ async fn chances_are_drawn_from_the_seed_and_the_printed_plan_repeats_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_plan_in_force_says_what_is_left() {
+async fn the_printed_plan_shows_how_often_each_fault_still_applies() {
     let server = planned("list pods: 500 x3; list nodes: 500 x1; watch *: drop bookmarks");
     server
         .faults()
@@ -175,7 +175,7 @@ async fn the_plan_in_force_says_what_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_with_a_mistake_has_no_effect() {
+async fn a_plan_with_an_error_has_no_effect() {
     let server = pods(&["a"]);
     let error = server.faults().inject("list pods: 500\nlist pods: 6oo");
     let error = error.expect_err("a mistake");
@@ -184,7 +184,7 @@ async fn a_plan_with_a_mistake_has_no_effect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn actions_are_for_the_watches_they_name() {
+async fn actions_affect_only_the_watches_that_they_name() {
     let server = builder().build();
     let mut pods = Watch::open(&server, "/api/v1/pods?watch=1").await;
     let mut nodes = Watch::open(&server, "/api/v1/nodes?watch=1&allowWatchBookmarks=1").await;
@@ -230,7 +230,7 @@ async fn actions_are_for_the_watches_they_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_watch_is_closed_on_demand_behind_what_waits_for_it() {
+async fn a_watch_closed_as_slow_ends_after_its_pending_events() {
     let server = pods(&["a"]);
     let mut watch = Watch::open(&server, WATCH).await;
     let mut other = Watch::open(&server, "/api/v1/nodes?watch=1&resourceVersion=1").await;
@@ -245,7 +245,7 @@ async fn a_slow_watch_is_closed_on_demand_behind_what_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_are_refused_for_a_time() {
+async fn connections_are_refused_for_a_limited_time() {
     let mut server = planned("refuse connections for 5s");
     let list = || request("GET", PODS).body(Full::<Bytes>::default()).unwrap();
     assert!(server.call(list()).await.is_err());
@@ -254,7 +254,7 @@ async fn connections_are_refused_for_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clearing_takes_faults_off_open_watches_and_loses_nothing() {
+async fn cleared_faults_no_longer_affect_open_watches_and_no_event_is_lost() {
     let server = planned("watch pods: swap event 1; watch pods: drop event 3");
     let mut watch = Watch::open(&server, WATCH).await;
     server.create(pod("b")).unwrap();
@@ -267,7 +267,7 @@ async fn clearing_takes_faults_off_open_watches_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_injected_again_draws_the_same_chances_again() {
+async fn a_plan_injected_again_has_the_same_random_outcome() {
     let server = pods(&["a"]);
     let codes = async |plan: &str| {
         server.faults().clear();
@@ -285,7 +285,7 @@ async fn a_plan_injected_again_draws_the_same_chances_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_requests_that_a_fault_can_hit_are_counted() {
+async fn only_requests_that_a_fault_can_affect_are_counted() {
     let server = planned("* pods: cut after 1 event x1; * *: refuse streaming x1");
     assert_eq!(get(&server, PODS).await.code, 200);
     let mut cut = Watch::open(&server, WATCH).await;

@@ -22,7 +22,7 @@ fn map(name: &str, bytes: usize) -> Value {
 // === What is stored ===
 
 #[tokio::test(start_paused = true)]
-async fn no_patch_makes_an_object_larger_than_a_request_could_bring_it() {
+async fn no_patch_makes_an_object_larger_than_a_request_may_be() {
     let server = builder().build();
     assert_eq!(
         with(&server, "POST", MAPS, &map("m", 2_000_000)).await.code,
@@ -44,7 +44,7 @@ async fn no_patch_makes_an_object_larger_than_a_request_could_bring_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_store_takes_nothing_that_is_larger_and_lets_everything_go() {
+async fn a_full_store_rejects_growth_and_allows_deletions() {
     let builder = builder().storage_quota(100_000);
     let server = builder.kubernetes_service(false).build();
     let mut stored = 0;
@@ -87,7 +87,7 @@ async fn a_full_store_takes_nothing_that_is_larger_and_lets_everything_go() {
 // === Numbers ===
 
 #[tokio::test(start_paused = true)]
-async fn the_largest_numbers_are_as_good_as_any() {
+async fn the_largest_numbers_are_accepted() {
     const MOST: &str = "9223372036854775807";
     let server = pods(&["a"]);
     let mut watch = Watch::open(
@@ -127,7 +127,7 @@ async fn post(server: &Server, uri: &str, body: impl Into<Bytes>) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nesting_is_refused_wherever_it_comes_from() {
+async fn too_deep_nesting_is_rejected_in_every_kind_of_request() {
     let widgets = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
     let server = builder().kind(widgets).build();
     let uri = "/apis/example.com/v1/namespaces/default/widgets";
@@ -161,7 +161,7 @@ async fn nesting_is_refused_wherever_it_comes_from() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn complaints_about_fields_are_no_longer_than_what_they_are_about() {
+async fn the_length_of_field_errors_is_limited() {
     let server = builder().seed([map("m", 1)]).build();
     let name = "n".repeat(500_000);
     let twice: Vec<String> = (0..100)
@@ -186,7 +186,7 @@ async fn complaints_about_fields_are_no_longer_than_what_they_are_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_and_many_options_are_answered_in_their_own_length() {
+async fn long_and_many_query_options_are_handled() {
     let server = pods(&["a"]);
     let many = "&x=y".repeat(8_000);
     assert_eq!(
@@ -219,7 +219,7 @@ async fn long_and_many_options_are_answered_in_their_own_length() {
 // === Responses that are not read ===
 
 #[tokio::test(start_paused = true)]
-async fn a_long_object_comes_in_pieces_and_is_whole() {
+async fn a_long_object_is_sent_completely_in_short_chunks() {
     let server = builder()
         .seed([map("a", 10), map("m", 1_000_000), map("z", 10)])
         .build();
@@ -259,7 +259,7 @@ fn longest(value: &Value) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_and_watches_that_are_never_read_make_room_for_others() {
+async fn unread_lists_and_watches_are_evicted_for_others() {
     let server = builder().seed([pod("a"), map("m", 100_000)]).build();
     let list = || request("GET", "/api/v1/pods").body(Full::<Bytes>::default());
     let watch = || request("GET", "/api/v1/pods?watch=1").body(Full::<Bytes>::default());

@@ -30,7 +30,7 @@ fn held(mut object: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_is_born_active_with_a_finalizer_and_its_name_as_a_label() {
+async fn a_new_namespace_is_active_with_a_finalizer_and_a_name_label() {
     let server = builder().build();
     let mut body = namespace("n");
     body["status"] = json!({"phase": "Terminating"});
@@ -63,7 +63,7 @@ async fn a_namespace_is_born_active_with_a_finalizer_and_its_name_as_a_label() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_namespace_takes_its_contents_along() {
+async fn a_deleted_namespace_is_removed_with_its_content() {
     let mut other = pod("other/a");
     other["metadata"]["name"] = json!("b");
     let seeds = [
@@ -110,7 +110,7 @@ async fn a_deleted_namespace_takes_its_contents_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_waits_for_the_pods_and_the_namespace_for_everything() {
+async fn content_is_deleted_after_the_pods_and_the_namespace_last() {
     let seeds = [
         namespace("n"),
         bound("a", 30),
@@ -141,7 +141,7 @@ async fn everything_waits_for_the_pods_and_the_namespace_for_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_can_be_created_in_a_namespace_that_ends_and_the_rest_goes_on() {
+async fn a_terminating_namespace_rejects_only_creations() {
     let server = builder().seed([namespace("n"), held(map("m"))]).build();
     delete(&server, N).await;
     for (body, name) in [
@@ -176,7 +176,7 @@ async fn nothing_can_be_created_in_a_namespace_that_ends_and_the_rest_goes_on() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_stays_as_long_as_other_finalizers_hold_it() {
+async fn a_namespace_stays_until_its_other_finalizers_are_removed() {
     let mut seed = held(namespace("n"));
     seed["spec"] = json!({"finalizers": ["example.com/spec", "kubernetes"]});
     let server = builder().seed([seed]).build();
@@ -195,7 +195,7 @@ async fn a_namespace_stays_as_long_as_other_finalizers_hold_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalize_writes_the_finalizers_that_nothing_else_writes() {
+async fn only_the_finalize_subresource_writes_spec_finalizers() {
     let server = builder().seed([namespace("n")]).build();
     let finalize = format!("{N}/finalize");
     let mut body = namespace("n");
@@ -252,7 +252,7 @@ async fn the_phase_of_a_namespace_follows_its_deletion() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_shows_the_end_and_changes_nothing() {
+async fn a_dry_run_returns_the_terminating_namespace_and_changes_nothing() {
     let server = builder().seed([namespace("n"), map("m")]).build();
     let shown = delete(&server, &format!("{N}?dryRun=All")).await.json;
     assert_eq!(shown["status"]["phase"], "Terminating");
@@ -261,7 +261,7 @@ async fn a_dry_run_shows_the_end_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn preconditions_of_a_namespace_have_words_of_their_own() {
+async fn preconditions_of_a_namespace_have_their_own_messages() {
     let server = builder().seed([namespace("n")]).build();
     let uid = server.get("v1", "namespaces", "n").unwrap()["metadata"]["uid"].clone();
     let uid = uid.as_str().unwrap();
@@ -294,7 +294,7 @@ async fn a_direct_deletion_empties_a_namespace_without_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn some_namespaces_are_immortal() {
+async fn some_system_namespaces_cannot_be_deleted() {
     let server = builder().build();
     for name in ["default", "kube-system", "kube-public"] {
         let reply = delete(&server, &format!("{ALL}/{name}")).await;

@@ -213,7 +213,7 @@ async fn play(namespace: Option<&'static str>, steps: Vec<Step>) -> Result<(), T
 
 proptest! {
     #[test]
-    fn every_page_is_of_its_chains_moment_until_that_is_forgotten(
+    fn every_page_shows_the_revision_of_its_chain_until_it_expires(
         namespace in prop::option::of(prop::sample::select(vec!["a", "a-b", "b", "none"])),
         steps in steps(),
     ) {

@@ -16,7 +16,7 @@ fn next(page: &Reply, limit: u32) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_show_one_moment_under_writes() {
+async fn pages_show_one_revision_while_objects_change() {
     let server = pods(&["a", "b", "c", "d", "e"]);
     let first = get(&server, &format!("{PODS}?limit=2")).await;
     assert_eq!(first.names(), ["a", "b"]);
@@ -45,7 +45,7 @@ async fn pages_show_one_moment_under_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_has_kubernetes_format_relative_to_what_is_listed() {
+async fn a_token_has_kubernetes_format_relative_to_the_listed_path() {
     let server = pods(&["a", "b"]);
     let decoded = |page: &Reply| -> Value {
         let json = BASE64_URL_SAFE_NO_PAD
@@ -73,7 +73,7 @@ async fn a_token_has_kubernetes_format_relative_to_what_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_continued_list_may_not_name_a_revision() {
+async fn a_list_with_a_token_and_a_revision_is_rejected() {
     let server = pods(&["a", "b"]);
     let first = get(&server, &format!("{PODS}?limit=1")).await;
     let with = |revision: &str| format!("{}&resourceVersion={revision}", next(&first, 1));
@@ -86,7 +86,7 @@ async fn a_continued_list_may_not_name_a_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_token_offers_an_inconsistent_one_that_shows_the_present() {
+async fn an_expired_token_is_replaced_by_one_that_shows_the_current_state() {
     let server = pods(&["a", "b", "c"]);
     let first = get(&server, &format!("{PODS}?limit=1")).await;
     server.create(pod("bb")).unwrap();
@@ -116,7 +116,7 @@ async fn an_expired_token_offers_an_inconsistent_one_that_shows_the_present() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_selector_pages_are_full_and_nothing_is_counted() {
+async fn pages_with_a_selector_are_full_and_have_no_remaining_count() {
     let names = ["a", "b", "c", "d", "e"];
     let app = |name: &str| if name == "b" { "db" } else { "web" };
     let server = crate::ask::builder()

@@ -26,7 +26,7 @@ fn open(directory: &Path) -> Server {
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_keeps_objects_and_revisions_and_forgets_history() {
+async fn a_restart_keeps_objects_and_revisions_and_drops_history() {
     let directory = scratch("restart");
     let server = open(&directory);
     assert_eq!(
@@ -73,7 +73,7 @@ async fn a_restart_keeps_objects_and_revisions_and_forgets_history() {
 }
 
 #[test]
-fn a_store_that_was_put_back_to_an_older_revision_is_so_after_a_restart() {
+fn a_store_restored_to_an_older_revision_keeps_it_after_a_restart() {
     let directory = scratch("put-back");
     let server = open(&directory);
     server.create(pod("kept")).unwrap();
@@ -93,7 +93,7 @@ fn a_store_that_was_put_back_to_an_older_revision_is_so_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_work_on_what_was_restored() {
+async fn selectors_match_objects_loaded_at_a_restart() {
     let directory = scratch("selectors");
     let server = open(&directory);
     for (name, node) in [("a", "n1"), ("b", "n2")] {
@@ -111,7 +111,7 @@ async fn selectors_work_on_what_was_restored() {
 }
 
 #[test]
-fn seeds_fill_a_new_directory_only() {
+fn seeds_are_stored_in_a_new_directory_only() {
     let directory = scratch("seeds");
     let seeded = || builder().seed([pod("a"), pod("b")]).open(&directory);
     let server = seeded().unwrap();
@@ -123,7 +123,7 @@ fn seeds_fill_a_new_directory_only() {
 }
 
 #[test]
-fn objects_of_a_kind_that_is_not_served_wait_until_it_is() {
+fn objects_of_an_unserved_kind_are_kept_until_it_is_served() {
     let directory = scratch("unserved");
     let widget = || Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
     let server = builder().kind(widget()).open(&directory).unwrap();
@@ -156,7 +156,7 @@ fn refusal(directory: &Path) -> String {
 }
 
 #[test]
-fn a_directory_has_one_server_at_a_time() {
+fn a_directory_in_use_by_another_server_is_rejected() {
     let directory = scratch("one");
     let server = open(&directory);
     expect!["the data directory DIR is in use by another server"].assert_eq(&refusal(&directory));
@@ -166,7 +166,7 @@ fn a_directory_has_one_server_at_a_time() {
 }
 
 #[test]
-fn something_else_than_a_store_is_refused_and_kept() {
+fn a_file_that_is_not_a_store_is_rejected_and_kept() {
     let directory = scratch("foreign");
     fs::create_dir_all(&directory).unwrap();
     let file = directory.join("objects.redb");
@@ -186,7 +186,7 @@ fn something_else_than_a_store_is_refused_and_kept() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_refused() {
+fn a_read_only_directory_is_rejected() {
     let directory = scratch("read-only");
     drop(open(&directory));
     let mut permissions = fs::metadata(directory.join("lock")).unwrap().permissions();
@@ -209,7 +209,7 @@ fn a_directory_that_cannot_be_written_is_refused() {
 }
 
 #[test]
-fn a_store_that_was_cut_or_overwritten_is_refused() {
+fn a_truncated_or_overwritten_store_is_rejected() {
     let directory = scratch("damaged");
     let server = open(&directory);
     for nth in 0..200 {
@@ -248,7 +248,7 @@ const CHILD: &str = "persistence::write_until_killed";
 
 /// The part of the child in the test below: writes until it is killed, and says what it tries and what was acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "writes for ever; `whatever_was_acknowledged_survives_a_kill` runs it"]
+#[ignore = "writes for ever; `acknowledged_writes_survive_a_kill` runs it"]
 async fn write_until_killed() {
     let mut told = String::new();
     std::io::stdin().read_line(&mut told).unwrap();
@@ -295,7 +295,7 @@ async fn write(server: &Server, writer: usize, seed: u64) {
 type Known = Vec<Option<u64>>;
 
 #[test]
-fn whatever_was_acknowledged_survives_a_kill() {
+fn acknowledged_writes_survive_a_kill() {
     let seed = 1;
     let directory = scratch("killed");
     let mut rng = fastrand::Rng::with_seed(seed);

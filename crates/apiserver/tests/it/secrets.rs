@@ -104,7 +104,7 @@ fn carrying_secrets(
 }
 
 #[tokio::test]
-async fn no_secret_is_logged_at_any_level_or_kept_with_the_requests() {
+async fn no_secret_is_in_the_log_at_any_level_or_in_the_request_log() {
     let log = Log::capture(LevelFilter::TRACE);
     let jane = User::new("jane");
     let server = builder().token(TOKEN, jane).fault_endpoint(true).build();
@@ -156,7 +156,7 @@ async fn no_secret_is_logged_at_any_level_or_kept_with_the_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_shows_nothing_of_what_is_stored_and_no_token() {
+async fn a_rejection_contains_no_stored_content_and_no_token() {
     let server = builder()
         .token(TOKEN, User::new("jane"))
         .token("another", User::new("joe"))

@@ -88,7 +88,7 @@ async fn paths(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_path_and_no_method_is_answered_without_a_token() {
+async fn every_path_and_method_requires_a_token() {
     let server = guarded();
     let paths = paths(&server).await;
     assert!(paths.len() > 200, "{}", paths.len());
@@ -122,7 +122,7 @@ async fn no_path_and_no_method_is_answered_without_a_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_but_the_token_itself_is_a_token() {
+async fn only_the_exact_token_is_accepted() {
     let server = guarded();
     let known = format!("Bearer {TOKEN}");
     let rows: [(&[&str], u16); 15] = [
@@ -167,7 +167,7 @@ async fn first_line(address: SocketAddr, bytes: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_form_of_a_request_line_is_answered_without_a_token() {
+async fn every_form_of_a_request_line_requires_a_token() {
     let listening = guarded().listen(loopback()).await.unwrap();
     let address = listening.local_addr();
     for line in [
@@ -202,7 +202,7 @@ async fn no_form_of_a_request_line_is_answered_without_a_token() {
 // === Pages in a browser ===
 
 #[tokio::test]
-async fn a_page_of_another_host_gets_nothing_from_a_port_without_tokens() {
+async fn a_web_page_of_another_host_is_rejected_by_a_port_without_tokens() {
     let open = || builder().seed([pod("a")]).fault_endpoint(true);
     let ask = "GET /api/v1/pods HTTP/1.1\r\nConnection: close\r\n";
     let post = "POST /faults HTTP/1.1\r\nConnection: close\r\nHost: 127.0.0.1\r\n";

@@ -45,7 +45,7 @@ fn drain(body: &mut Spawn<Body>) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_is_woken_by_events_and_by_every_order() {
+async fn a_reader_is_woken_by_events_and_by_every_operation() {
     let orders: [(&str, Order); 7] = [
         ("an event", |server| drop(server.create(pod("b")).unwrap())),
         ("a cut", |server| server.faults().cut_watches()),

@@ -21,7 +21,7 @@ fn uncached() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_watch_cache_nothing_waits_for_a_revision() {
+async fn without_a_watch_cache_no_list_waits_for_a_revision() {
     let server = uncached();
     let began = Instant::now();
     for uri in [
@@ -90,7 +90,7 @@ async fn is_cached(server: &Server, resource: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sizes_per_kind_come_before_the_default() {
+async fn the_size_of_a_kind_overrides_the_default() {
     let size = WatchCache::Size;
     for (default, pods, expected) in [
         (WatchCache::Adaptive, size(0), [false, true]),
@@ -112,7 +112,7 @@ async fn sizes_per_kind_come_before_the_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_size_is_each_kind_s_own_window() {
+async fn the_default_size_applies_to_each_kind_separately() {
     let server = builder()
         .watch_cache(WatchCache::Size(2))
         .enforce_namespaces(false)

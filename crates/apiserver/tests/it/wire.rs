@@ -49,7 +49,7 @@ pub(crate) async fn next_event(body: &mut hyper::body::Incoming) -> Value {
 }
 
 #[tokio::test]
-async fn one_http1_connection_serves_request_after_request_and_chunked_watches() {
+async fn one_http1_connection_serves_many_requests_and_chunked_watches() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let mut tasks = JoinSet::new();
@@ -105,7 +105,7 @@ async fn many_watches_share_one_http2_connection() {
 }
 
 #[tokio::test]
-async fn a_broken_watch_is_an_error_to_its_reader() {
+async fn a_broken_watch_is_an_error_for_its_reader() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let mut tasks = JoinSet::new();
@@ -121,7 +121,7 @@ async fn a_broken_watch_is_an_error_to_its_reader() {
 }
 
 #[tokio::test]
-async fn the_same_port_can_be_listened_on_again_at_once() {
+async fn a_closed_port_can_be_reused_at_once() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let address = listening.local_addr();
@@ -153,7 +153,7 @@ async fn the_same_port_can_be_listened_on_again_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_connections_has_no_open_port() {
+async fn a_server_that_refuses_connections_closes_its_port() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let address = listening.local_addr();
@@ -184,7 +184,7 @@ async fn a_server_that_refuses_connections_has_no_open_port() {
 }
 
 #[tokio::test]
-async fn only_loopback_is_listened_on_unless_allowed() {
+async fn only_loopback_addresses_are_allowed_by_default() {
     let everywhere: SocketAddr = "0.0.0.0:0".parse().unwrap();
     let error = pods(&[]).listen(everywhere).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
@@ -232,7 +232,7 @@ async fn no_task_is_left_after_a_shutdown() {
 }
 
 #[tokio::test]
-async fn a_body_over_3_mebibytes_is_413_also_without_a_length() {
+async fn a_body_over_3_mebibytes_receives_413_also_without_a_length() {
     let listening = pods(&[]).listen(loopback()).await.unwrap();
     let mut tasks = JoinSet::new();
     let post = || {
@@ -268,7 +268,7 @@ async fn a_body_over_3_mebibytes_is_413_also_without_a_length() {
 }
 
 #[tokio::test]
-async fn who_connects_does_not_get_the_token_of_the_handle_that_listens() {
+async fn connections_do_not_inherit_the_token_of_the_listening_handle() {
     let server = builder().token("secret", User::new("jane")).build();
     let handle = server.with_token("secret");
     assert_eq!(get(&handle, "/version").await.code, 200);

@@ -51,7 +51,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn a_reader_who_stops_holds_back_no_other_stream() {
+async fn a_stalled_reader_does_not_delay_other_streams() {
     let big = (0..2_000).map(|n| pod(&format!("p{n:04}")));
     let server = builder().seed(big).build();
     let revision = server.revision();
@@ -109,7 +109,7 @@ async fn a_shutdown_ends_all_watches_of_a_connection_and_leaves_no_task() {
 }
 
 #[tokio::test]
-async fn a_request_under_way_ends_with_its_connection() {
+async fn a_pending_request_ends_with_its_connection() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let mut client = Client::connect(listening.local_addr()).await;
@@ -126,7 +126,7 @@ async fn a_request_under_way_ends_with_its_connection() {
 }
 
 #[tokio::test]
-async fn a_long_url_passes_and_a_head_over_the_bound_is_431() {
+async fn a_long_url_is_accepted_and_a_head_over_the_limit_receives_431() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let mut client = Client::connect(listening.local_addr()).await;
@@ -146,7 +146,7 @@ async fn a_long_url_passes_and_a_head_over_the_bound_is_431() {
 }
 
 #[tokio::test]
-async fn a_body_over_3_mebibytes_is_413() {
+async fn a_body_over_3_mebibytes_receives_413() {
     let server = Server::builder().build();
     let listening = server.listen(loopback()).await.unwrap();
     let mut client = Client::connect(listening.local_addr()).await;

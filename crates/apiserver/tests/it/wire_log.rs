@@ -65,7 +65,7 @@ impl MakeWriter<'_> for Text {
 }
 
 #[tokio::test]
-async fn a_port_that_lets_everyone_in_is_warned_of() {
+async fn an_unprotected_port_is_logged_as_a_warning() {
     let everywhere = "0.0.0.0:0".parse().unwrap();
     let remote = || builder().allow_remote(true);
     for (server, address, warned) in [
@@ -94,7 +94,7 @@ async fn a_port_that_lets_everyone_in_is_warned_of() {
 }
 
 #[tokio::test]
-async fn a_token_is_in_no_log_of_either_protocol() {
+async fn no_log_of_either_protocol_contains_a_token() {
     const TOKEN: &str = "very-secret-token";
     let log = Log::capture(LevelFilter::TRACE);
     let server = builder().token(TOKEN, User::new("u")).build();

@@ -83,7 +83,7 @@ async fn ask(stream: TlsStream<TcpStream>, token: Option<&str>) -> (u16, String)
 }
 
 #[tokio::test]
-async fn a_hundred_watches_share_one_connection_that_alpn_made_http2() {
+async fn a_hundred_watches_share_one_http2_connection_selected_by_alpn() {
     let server = pods(&[]);
     let tls = authority();
     let listening = server.listen_tls(loopback(), &tls).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_hundred_watches_share_one_connection_that_alpn_made_http2() {
 }
 
 #[tokio::test]
-async fn the_certificate_is_for_loopback_and_the_names_asked_for() {
+async fn the_certificate_covers_loopback_and_the_configured_names() {
     let server = pods(&["a"]);
     let tls = Tls::generate(["api.example.org", "192.0.2.1"]).unwrap();
     let listening = server.listen_tls(loopback(), &tls).await.unwrap();
@@ -152,7 +152,7 @@ async fn the_same_authority_is_trusted_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_says_who_asks() {
+async fn a_client_certificate_identifies_the_user() {
     let server = builder()
         .seed([pod("a")])
         .token("secret", User::new("jane"))
@@ -182,7 +182,7 @@ async fn a_client_certificate_says_who_asks() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_another_authority_is_no_way_in() {
+async fn a_client_certificate_of_another_authority_is_rejected() {
     let server = pods(&["a"]);
     let tls = authority();
     let foreign = authority().issue(User::new("mallory")).unwrap();
@@ -203,7 +203,7 @@ async fn a_certificate_of_another_authority_is_no_way_in() {
 }
 
 #[tokio::test]
-async fn the_kubeconfig_holds_what_a_client_needs() {
+async fn a_client_connects_with_the_kubeconfig_alone() {
     let server = pods(&["a"]);
     let tls = authority();
     let listening = server.listen_tls(loopback(), &tls).await.unwrap();
@@ -237,7 +237,7 @@ fn decoded(base64: &str) -> String {
 }
 
 #[test]
-fn a_name_that_no_certificate_can_be_for_is_an_error() {
+fn a_name_that_no_certificate_can_contain_is_an_error() {
     let error = Tls::generate(["müller.example"]).unwrap_err();
     assert!(std::error::Error::source(&error).is_some());
 }

@@ -13,7 +13,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const A: &str = "/api/v1/namespaces/default/pods/a";
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_is_bound_once_and_never_moved() {
+async fn a_bound_pod_cannot_be_bound_again_or_moved() {
     let server = pods(&["a"]);
     let bind = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}});
     let path = format!("{A}/binding");
@@ -41,7 +41,7 @@ async fn a_pod_is_bound_once_and_never_moved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_answers_and_stores_nothing() {
+async fn a_dry_run_returns_the_result_and_stores_nothing() {
     let server = pods(&["a"]);
     let created = with(&server, "POST", &format!("{PODS}?dryRun=All"), &pod("b")).await;
     assert_eq!((created.code, created.revision()), (201, ""));
@@ -59,7 +59,7 @@ async fn a_dry_run_answers_and_stores_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_of_writes_are_judged_together() {
+async fn all_invalid_write_options_are_reported_together() {
     let server = pods(&["a"]);
     for (query, expected) in [
         (
@@ -89,7 +89,7 @@ async fn options_of_writes_are_judged_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subresource_that_is_not_served_says_first_whether_the_object_exists() {
+async fn an_unserved_subresource_of_a_missing_object_receives_404() {
     let server = pods(&["a"]);
     assert_eq!(get(&server, &format!("{A}/log")).await.code, 501);
     assert_eq!(

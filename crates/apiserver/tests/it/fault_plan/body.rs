@@ -11,7 +11,7 @@ use super::{PODS, WATCH, chunks, hits, open, planned, told};
 use crate::ask::{Watch, get, pod, pods};
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_cut_broken_or_frozen_behind_so_many_events() {
+async fn a_watch_is_cut_broken_or_frozen_after_the_given_number_of_events() {
     let server = planned(
         "watch pods: cut after 2 events x1; watch pods: break after 1 events skip=1 x1; watch pods: freeze after 1 events skip=2 x1",
     );
@@ -42,7 +42,7 @@ async fn a_watch_is_cut_broken_or_frozen_behind_so_many_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_ends_behind_so_many_bytes_in_the_middle_of_an_object() {
+async fn a_body_ends_after_the_given_number_of_bytes_inside_an_object() {
     let server = planned("list pods: cut after 30 bytes; watch *: cut after 90 bytes");
     let list = get(&server, PODS).await;
     assert_eq!(
@@ -56,7 +56,7 @@ async fn a_body_ends_behind_so_many_bytes_in_the_middle_of_an_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_list_goes_on_when_everything_is_cleared() {
+async fn a_frozen_list_continues_when_faults_are_cleared() {
     let server = planned("list pods: freeze after 10 bytes");
     let mut body = open(&server, PODS).await;
     let (start, ended) = chunks(&mut body).await;
@@ -70,7 +70,7 @@ async fn a_frozen_list_goes_on_when_everything_is_cleared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_is_split_where_it_is_asked_for_and_stays_the_same() {
+async fn a_body_is_split_as_the_plan_states_and_its_content_is_unchanged() {
     let whole = get(&pods(&["a"]), PODS).await.text;
     let sizes = |chunks: &[Bytes]| -> Vec<usize> { chunks.iter().map(Bytes::len).collect() };
 
@@ -97,7 +97,7 @@ async fn a_body_is_split_where_it_is_asked_for_and_stays_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_split_within_its_events_and_told_in_full() {
+async fn a_watch_split_inside_its_events_delivers_all_of_them() {
     let server = planned("watch pods: split every 11 bytes");
     assert_eq!(told(&server, &["b", "c"]).await, "ADDED b 2\nADDED c 3\n");
     let (sent, ended) = chunks(&mut open(&server, WATCH).await).await;
@@ -105,7 +105,7 @@ async fn a_watch_is_split_within_its_events_and_told_in_full() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_first_bytes_and_events_are_delayed() {
+async fn responses_first_bytes_and_events_are_delayed() {
     let server =
         planned("list *: delay 5s; watch *: delay first byte 2s; watch *: delay each event 3s");
     let start = Instant::now();

@@ -8,7 +8,7 @@ use super::{STREAMED, WATCH, chunks, hits, open, planned, told};
 use crate::ask::{Watch, pod};
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_are_dropped_all_or_the_closing_one_only() {
+async fn all_bookmarks_or_only_the_closing_one_are_dropped() {
     let server = planned("watch pods: drop end-bookmark x1; watch pods: drop bookmarks");
     let mut unended = Watch::open(&server, STREAMED).await;
     assert_eq!(unended.trace().await, "ADDED a 1\n");
@@ -28,7 +28,7 @@ async fn bookmarks_are_dropped_all_or_the_closing_one_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_dropped_doubled_swapped_and_spoilt_where_it_is_said() {
+async fn events_are_dropped_duplicated_swapped_and_corrupted_as_the_plan_states() {
     let names = ["b", "c", "d", "e"];
     for (plan, expected) in [
         ("drop event 2", "ADDED b 2\nADDED d 4\nADDED e 5\n"),
@@ -60,7 +60,7 @@ async fn events_are_dropped_doubled_swapped_and_spoilt_where_it_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_garbled_event_is_half_a_line() {
+async fn a_garbled_event_is_the_first_half_of_its_line() {
     let whole = planned("watch nodes: drop events");
     let garbled = planned("watch pods: garble event 1");
     for server in [&whole, &garbled] {
@@ -73,7 +73,7 @@ async fn a_garbled_event_is_half_a_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spoilt_object_keeps_its_name_and_cannot_be_decoded() {
+async fn a_spoiled_object_keeps_its_name_and_cannot_be_decoded() {
     let server = planned("watch pods: spoil event 1");
     server.create(pod("b")).unwrap();
     let (sent, _) = chunks(&mut open(&server, WATCH).await).await;

@@ -70,7 +70,7 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_reconciles_what_is_there_and_what_comes_and_its_writes_succeed() {
+async fn existing_and_new_objects_are_reconciled_and_writes_succeed() {
     for config in both_strategies() {
         let server = pods(&[]);
         server.create(config_map("a")).unwrap();
@@ -90,7 +90,7 @@ async fn it_reconciles_what_is_there_and_what_comes_and_its_writes_succeed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_what_an_object_owns_reconciles_the_owner() {
+async fn a_change_of_an_owned_object_reconciles_the_owner() {
     for config in both_strategies() {
         let server = pods(&[]);
         let owner = server.create(config_map("a")).unwrap();
@@ -111,7 +111,7 @@ async fn a_change_of_what_an_object_owns_reconciles_the_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changed_while_it_was_cut_off_is_reconciled_and_nothing_else() {
+async fn only_objects_changed_during_a_disconnection_are_reconciled() {
     for config in both_strategies() {
         let server = pods(&[]);
         server.create(config_map("a")).unwrap();
@@ -124,7 +124,7 @@ async fn what_changed_while_it_was_cut_off_is_reconciled_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_history_reconciles_everything_that_is_left() {
+async fn expired_history_reconciles_all_remaining_objects() {
     for config in both_strategies() {
         let server = pods(&[]);
         for name in ["a", "b"] {
@@ -141,7 +141,7 @@ async fn expired_history_reconciles_everything_that_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_to_wait_is_not_stormed() {
+async fn a_throttling_server_receives_few_requests() {
     for config in both_strategies() {
         let server = pods(&[]);
         server.create(config_map("a")).unwrap();

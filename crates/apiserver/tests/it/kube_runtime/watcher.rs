@@ -22,7 +22,7 @@ async fn watched(config: Config) -> (Server, Told<Pod>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_are_told_once_and_then_every_change() {
+async fn each_object_is_delivered_once_and_then_every_change() {
     for config in both_strategies() {
         let server = pods(&["b", "a"]);
         let mut told = Told::by(all_pods(&server), config);
@@ -36,7 +36,7 @@ async fn objects_are_told_once_and_then_every_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_and_a_watch_are_all_that_is_asked_or_one_streaming_watch() {
+async fn the_only_requests_are_a_list_and_a_watch_or_one_streaming_watch() {
     let [list, streaming] = both_strategies();
     let server = pods(&["a"]);
     Told::by(all_pods(&server), list).trace().await;
@@ -46,7 +46,7 @@ async fn a_list_and_a_watch_are_all_that_is_asked_or_one_streaming_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_show_one_moment_and_the_watch_tells_what_came_between_them() {
+async fn pages_show_one_revision_and_the_watch_delivers_later_changes() {
     let server = pods(&["a", "b", "c", "d", "e"]);
     let mut told = Told::by(all_pods(&server), Config::default().page_size(2));
     let first = [told.next().await, told.next().await];
@@ -64,7 +64,7 @@ async fn pages_show_one_moment_and_the_watch_tells_what_came_between_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_that_have_expired_are_listed_anew() {
+async fn expired_pages_are_listed_again() {
     let server = pods(&["a", "b", "c"]);
     let mut told = Told::by(all_pods(&server), Config::default().page_size(2));
     let first = [told.next().await, told.next().await];
@@ -92,7 +92,7 @@ async fn pages_that_have_expired_are_listed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_cut_the_watch_goes_on_where_it_was() {
+async fn a_watch_resumes_after_a_cut() {
     for config in both_strategies() {
         let (server, mut told) = watched(config).await;
         server.create(pod("b")).unwrap();
@@ -106,7 +106,7 @@ async fn after_a_cut_the_watch_goes_on_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_broken_connection_the_watch_goes_on_where_it_was() {
+async fn a_watch_resumes_after_a_broken_connection() {
     for config in both_strategies() {
         let (server, mut told) = watched(config).await;
         server.create(pod("b")).unwrap();
@@ -117,7 +117,7 @@ async fn after_a_broken_connection_the_watch_goes_on_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_that_is_too_old_is_told_in_the_watch_and_leads_to_a_new_start() {
+async fn an_expired_revision_is_reported_in_the_watch_and_causes_a_relist() {
     for (config, again) in both_strategies().into_iter().zip([
         "list limit 500\nwatch from 3\n",
         "watch from 0 with initial events\n",
@@ -136,7 +136,7 @@ async fn a_revision_that_is_too_old_is_told_in_the_watch_and_leads_to_a_new_star
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_saves_a_quiet_watch_from_expired_history() {
+async fn a_bookmark_lets_a_quiet_watch_resume_after_history_expires() {
     for config in both_strategies() {
         let (server, mut told) = watched(config).await;
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
@@ -152,7 +152,7 @@ async fn a_bookmark_saves_a_quiet_watch_from_expired_history() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_kind_is_listed_at_the_revision_of_the_server() {
+async fn a_list_of_an_unchanged_kind_has_the_revision_of_the_server() {
     for (config, start) in both_strategies().into_iter().zip([
         "list limit 500\nwatch from 2\n",
         "watch from 0 with initial events\n",
@@ -169,7 +169,7 @@ async fn a_quiet_kind_is_listed_at_the_revision_of_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_requests_are_told_and_asked_again() {
+async fn a_throttled_request_is_reported_and_retried() {
     let refusal = "429 TooManyRequests: Too many requests, please try again later.";
     let server = pods(&["a"]);
     let lists = Match::list("pods");
@@ -190,7 +190,7 @@ async fn too_many_requests_are_told_and_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streaming_lists_of_a_server_without_them_are_refused_in_kubernetes_words() {
+async fn a_server_without_streaming_lists_rejects_them_with_kubernetes_message() {
     let server = builder().seed([pod("a")]).watch_list(false).build();
     let mut told = Told::by(all_pods(&server), Config::default().streaming_lists());
     assert_eq!(
@@ -204,7 +204,7 @@ async fn streaming_lists_of_a_server_without_them_are_refused_in_kubernetes_word
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_ends_a_watch_cleanly_and_nothing_is_lost() {
+async fn no_event_is_lost_when_the_deadline_ends_a_watch() {
     for config in both_strategies() {
         let (server, mut told) = watched(config.timeout(60)).await;
         for name in ["b", "c", "d"] {
@@ -219,7 +219,7 @@ async fn the_deadline_ends_a_watch_cleanly_and_nothing_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_watch_is_left_after_a_while_and_nothing_is_lost() {
+async fn a_frozen_watch_is_abandoned_after_its_deadline_and_no_event_is_lost() {
     for config in both_strategies() {
         let (server, mut told) = watched(config.timeout(1)).await;
         server.faults().freeze_watches();
@@ -234,7 +234,7 @@ async fn a_frozen_watch_is_left_after_a_while_and_nothing_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_leaves_a_selection_is_deleted_at_the_revision_of_its_change() {
+async fn an_object_that_stops_matching_is_deleted_at_the_revision_of_its_change() {
     for config in both_strategies() {
         let server = builder()
             .seed([labelled("a", "app", "web"), labelled("b", "app", "db")])
@@ -251,7 +251,7 @@ async fn what_leaves_a_selection_is_deleted_at_the_revision_of_its_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_alone_is_followed_like_whole_objects() {
+async fn metadata_is_watched_like_whole_objects() {
     for config in both_strategies() {
         let server = pods(&["a"]);
         let api: Api<PartialObjectMeta<Pod>> = Api::all(client(&server));
@@ -264,7 +264,7 @@ async fn metadata_alone_is_followed_like_whole_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn garbage_in_a_watch_is_an_error_and_the_next_event_is_told() {
+async fn garbage_in_a_watch_is_an_error_and_the_next_event_is_delivered() {
     for config in both_strategies() {
         let (server, mut told) = watched(config).await;
         let unknown = "{\"type\":\"MOVED\",\"object\":{}}\n";

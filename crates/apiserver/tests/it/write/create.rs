@@ -8,7 +8,7 @@ use super::{A, PODS};
 use crate::ask::{builder, get, pod, pods, request, send, with};
 
 #[tokio::test(start_paused = true)]
-async fn a_new_object_gets_what_the_server_sets() {
+async fn a_new_object_has_the_fields_that_the_server_sets() {
     let server = builder().build();
     let mut body = pod("a");
     body["metadata"]["uid"] = json!("mine");
@@ -81,7 +81,7 @@ async fn a_new_object_starts_with_the_status_of_its_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_is_told_its_quality_of_service() {
+async fn the_qos_class_of_a_pod_is_set() {
     let server = builder().build();
     let all = json!({"cpu": "1", "memory": "1Gi"});
     for (name, containers, expected) in [
@@ -116,7 +116,7 @@ async fn a_pod_is_told_its_quality_of_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_texts_of_a_secret_are_stored_as_data() {
+async fn string_data_of_a_secret_is_stored_as_data() {
     const SECRETS: &str = "/api/v1/namespaces/default/secrets";
     let server = builder().build();
     let body = json!({"metadata": {"name": "s"}, "data": {"a": "eA==", "b": "eA=="}, "stringData": {"b": "y"}});
@@ -138,7 +138,7 @@ async fn the_texts_of_a_secret_are_stored_as_data() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_and_calls_give_the_same_bytes() {
+async fn equal_seeds_and_calls_produce_equal_bytes() {
     let list = async |seed: u64| {
         let server = builder().rng_seed(seed).seed([pod("a")]).build();
         with(
@@ -155,7 +155,7 @@ async fn the_same_seed_and_calls_give_the_same_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_is_generated_from_58_characters_and_5_random_ones() {
+async fn a_generated_name_has_58_characters_and_5_random_ones() {
     let server = builder().build();
     let body = json!({"metadata": {"generateName": "x".repeat(70)}});
     let created = with(&server, "POST", PODS, &body).await;
@@ -172,7 +172,7 @@ async fn a_name_is_generated_from_58_characters_and_5_random_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_created_is_refused_with_kubernetes_words() {
+async fn invalid_creations_are_rejected_with_kubernetes_message() {
     let server = pods(&["a"]);
     let named = |name: &str| json!({"metadata": {"name": name}});
     for (body, expected) in [
@@ -220,7 +220,7 @@ async fn what_cannot_be_created_is_refused_with_kubernetes_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_that_are_too_large_or_not_json_are_refused() {
+async fn bodies_that_are_too_large_or_not_json_are_rejected() {
     let server = builder().build();
     let post = async |content_type: &str, body: Vec<u8>| {
         let request = request("POST", PODS).header("content-type", content_type);

@@ -24,7 +24,7 @@ async fn refused(server: &Server, metadata: &Value, expected: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owners_and_finalizers_that_cannot_be_are_refused_by_every_write() {
+async fn every_write_rejects_invalid_owners_and_finalizers() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
     let server = builder().seed([map]).build();
     for (metadata, expected) in [
@@ -57,7 +57,7 @@ async fn owners_and_finalizers_that_cannot_be_are_refused_by_every_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_that_is_not_well_formed_is_refused_by_every_write() {
+async fn every_write_rejects_malformed_metadata() {
     const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
     let server = builder().build();
@@ -106,7 +106,7 @@ async fn metadata_that_is_not_well_formed_is_refused_by_every_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_of_custom_kinds_need_no_domain() {
+async fn finalizers_of_custom_kinds_require_no_domain() {
     let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
     let server = builder().kind(kind).build();
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "finalizers": ["hold"]}});

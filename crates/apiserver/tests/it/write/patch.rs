@@ -34,7 +34,7 @@ async fn json_patches_are_applied_in_order_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_json_patch_may_test_for_null_what_is_not_there() {
+async fn a_json_patch_test_for_null_passes_for_a_missing_member() {
     let server = pods(&["a"]);
     let finalizers = "/metadata/finalizers";
     let first = json!([
@@ -54,7 +54,7 @@ async fn a_json_patch_may_test_for_null_what_is_not_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_that_would_grow_without_bound_is_refused() {
+async fn a_patch_that_grows_beyond_the_limit_is_rejected() {
     let server = pods(&["a"]);
     let mut patch = vec![json!({"op": "add", "path": "/spec/x", "value": ["x".repeat(1000)]})];
     patch.extend((0..30).map(|_| json!({"op": "copy", "from": "/spec/x", "path": "/spec/x/-"})));
@@ -78,7 +78,7 @@ async fn a_patch_with_a_revision_is_conditional() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patches_of_other_types_say_which_there_are() {
+async fn unsupported_patch_types_are_rejected_with_the_supported_ones() {
     let server = pods(&["a"]);
     let patch = request("PATCH", A).header("content-type", "application/apply-patch+yaml");
     let reply = send(&server, patch.body(Full::from("{}")).unwrap()).await;
@@ -97,7 +97,7 @@ async fn patches_of_other_types_say_which_there_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_patch_breaks_is_the_patchs_fault() {
+async fn an_object_made_invalid_by_a_patch_is_reported_at_the_patch() {
     let server = pods(&["a"]);
     let broken = with(
         &server,

@@ -64,7 +64,7 @@ async fn custom_kinds_and_leases_cannot_be_updated_without_a_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_of_nothing_is_no_revision_and_no_event() {
+async fn an_update_without_a_change_has_no_revision_and_no_event() {
     let server = pods(&["a"]);
     let mut watch = Watch::open(&server, "/api/v1/pods?watch=1&resourceVersion=1").await;
     let same = get(&server, A).await.json;
@@ -75,7 +75,7 @@ async fn an_update_of_nothing_is_no_revision_and_no_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_may_change_stays() {
+async fn immutable_metadata_is_kept_or_its_change_rejected() {
     let server = pods(&["a"]);
     let before = get(&server, A).await.json;
     let protected = json!({"metadata": {
@@ -125,7 +125,7 @@ async fn what_nobody_may_change_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_generation_counts_changes_of_what_is_desired() {
+async fn the_generation_counts_changes_of_spec_and_annotations() {
     let server = builder().seed([deployment()]).build();
     let path = "/apis/apps/v1/namespaces/default/deployments/d";
     let mut generations = Vec::new();
@@ -152,7 +152,7 @@ async fn the_generation_counts_changes_of_what_is_desired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_and_the_rest_are_written_through_different_doors() {
+async fn status_is_written_only_through_its_subresource() {
     let server = builder().seed([deployment()]).build();
     let path = "/apis/apps/v1/namespaces/default/deployments/d";
     let mut both = get(&server, path).await.json;
@@ -182,7 +182,7 @@ async fn status_and_the_rest_are_written_through_different_doors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_can_be_written_through_a_scale() {
+async fn replicas_are_written_through_the_scale_subresource() {
     let mut seed = deployment();
     seed["spec"]["selector"] = json!({"matchLabels": {"app": "web"}});
     let server = builder().seed([seed]).build();
@@ -265,7 +265,7 @@ async fn a_put_creates_leases_and_other_kinds_that_allow_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_only_update_creates_nothing_by_it() {
+async fn a_put_that_creates_requires_permission_to_create() {
     const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
     let updates = Rule::allow(["update"], ["leases.coordination.k8s.io"]);
     let server = builder().rules([updates]).build();

@@ -114,7 +114,7 @@ async fn told(events: &mut Events) -> String {
 }
 
 #[tokio::test]
-async fn after_a_kill_watches_go_on_from_the_last_revision_and_from_no_older_one() {
+async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
     let directory = fresh("resumed");
     let (server, client, found) = serving_on(&directory, &[]).await;
     assert!(found.contains("resumed, at revision 1"), "{found}");
@@ -208,7 +208,7 @@ async fn last_told(mut events: Events, mut last: u64) -> u64 {
 }
 
 #[tokio::test]
-async fn whatever_was_acknowledged_survives_kills_in_the_middle_of_writing() {
+async fn acknowledged_writes_survive_kills_during_writes() {
     let directory = fresh("killed");
     let numbered = |number| Writer {
         number,
@@ -263,7 +263,7 @@ async fn whatever_was_acknowledged_survives_kills_in_the_middle_of_writing() {
 }
 
 #[tokio::test]
-async fn the_same_command_again_seeds_nothing_twice_and_goes_on() {
+async fn the_same_command_again_seeds_nothing_twice_and_continues() {
     let directory = fresh("again");
     let flags = [
         "--seed-objects",
@@ -291,7 +291,7 @@ async fn the_same_command_again_seeds_nothing_twice_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_start_that_was_killed_while_it_seeded_is_completed_by_the_next() {
+async fn seeding_interrupted_by_a_kill_is_completed_by_the_next_start() {
     let directory = fresh("half-seeded");
     let flags = ["--seed-objects", "configmaps=3000"];
     for _ in 0..2 {
@@ -311,7 +311,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn a_store_put_back_by_a_fault_stays_so_and_no_fault_reaches_behind_the_start() {
+async fn a_store_restored_by_a_fault_stays_restored_and_no_fault_restores_before_the_start() {
     let directory = fresh("put-back");
     let flags = ["--seed-objects", "nodes=10", "--fault", "restart back 4"];
     let (server, client, _) = serving_on(&directory, &flags).await;
@@ -342,7 +342,7 @@ fn one_line(err: &str, says: &str) {
 }
 
 #[tokio::test]
-async fn a_directory_that_can_not_be_used_is_refused_in_one_line() {
+async fn an_unusable_directory_is_rejected_in_one_line() {
     let directory = fresh("refused");
     let (server, _, _) = serving_on(&directory, &[]).await;
     let refused = async |path: &Path, says: &str| {

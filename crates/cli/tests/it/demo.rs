@@ -57,7 +57,7 @@ fn answered(requests: &[Value], user_agent: &str, verb: &str, resource: &str) ->
 }
 
 #[tokio::test]
-async fn the_story_is_told_from_the_deployment_to_the_replaced_pod() {
+async fn every_step_from_the_deployment_to_the_replaced_pod_is_printed() {
     let ended = run(&["demo"]).await.with_code(0);
     let steps = ended.steps();
     let mut earlier = 0;
@@ -111,7 +111,7 @@ async fn the_story_is_told_from_the_deployment_to_the_replaced_pod() {
 }
 
 #[tokio::test]
-async fn every_line_carries_a_revision_that_the_server_has_answered() {
+async fn every_line_has_a_revision_that_the_server_returned() {
     let (ended, requests) = logged("join.log", &["--replicas", "4", "--pods-fail", "2"]).await;
     let steps = ended.with_code(0).steps();
     let mut joined = BTreeMap::<&str, usize>::new();
@@ -148,7 +148,7 @@ async fn every_line_carries_a_revision_that_the_server_has_answered() {
 }
 
 #[tokio::test]
-async fn caches_answer_all_reads_but_one_for_each_pod_that_ends() {
+async fn caches_serve_all_reads_except_one_for_each_pod_that_ends() {
     let (ended, requests) = logged("reads.log", &["--replicas", "5", "--pods-fail", "2"]).await;
     let ended = ended.with_code(0);
     let count = |agent: &str, verb: &str| {
@@ -188,7 +188,7 @@ async fn caches_answer_all_reads_but_one_for_each_pod_that_ends() {
 }
 
 #[tokio::test]
-async fn five_hundred_replicas_stay_readable_and_no_pod_is_made_twice() {
+async fn five_hundred_replicas_are_summarized_and_no_pod_is_created_twice() {
     let (ended, requests) = logged("many.log", &["--replicas", "500", "--pods-fail", "3"]).await;
     let ended = ended.with_code(0);
     assert!(
@@ -206,7 +206,7 @@ async fn five_hundred_replicas_stay_readable_and_no_pod_is_made_twice() {
 }
 
 #[tokio::test]
-async fn without_a_loop_everything_stops_before_its_part() {
+async fn without_a_loop_the_demo_stops_before_its_step() {
     let rows = [
         ("deployment", "nobody makes a ReplicaSet", None),
         (
@@ -246,7 +246,7 @@ async fn without_a_loop_everything_stops_before_its_part() {
 }
 
 #[tokio::test]
-async fn nothing_fails_when_nothing_is_to_fail() {
+async fn no_pod_fails_if_none_is_configured_to_fail() {
     let ended = run(&["demo", "--pods-fail", "0"]).await.with_code(0);
     assert!(!ended.out.contains("Failed\n") && !ended.out.contains("deleted it"));
     assert!(
@@ -257,7 +257,7 @@ async fn nothing_fails_when_nothing_is_to_fail() {
 }
 
 #[tokio::test]
-async fn more_pods_can_fail_than_there_are() {
+async fn more_failures_than_pods_are_allowed() {
     let ended = run(&["demo", "--replicas", "1", "--pods-fail", "3"])
         .await
         .with_code(0);
@@ -269,7 +269,7 @@ async fn more_pods_can_fail_than_there_are() {
 }
 
 #[tokio::test]
-async fn a_deployment_of_no_pods_is_ready_without_any() {
+async fn a_deployment_without_pods_is_ready() {
     let ended = run(&["demo", "--replicas", "0"]).await.with_code(0);
     assert!(ended.out.contains("Replicas ready: 0 of 0."));
     assert!(!ended.out.contains("made a pod"));
@@ -298,7 +298,7 @@ async fn a_pod_too_large_for_any_node_stays_pending_and_the_step_is_named() {
 }
 
 #[tokio::test]
-async fn control_c_ends_it_in_order_wherever_it_is() {
+async fn control_c_ends_the_demo_cleanly_at_any_step() {
     for reached in ["embedded API server", "caches are filled", "made a pod"] {
         let mut running = Running::start(&["demo", "--without", "scheduler"]);
         running.line_with(reached).await;

@@ -40,7 +40,7 @@ pub(crate) async fn client(kubeconfig: &PathBuf) -> Client {
 }
 
 #[tokio::test]
-async fn it_serves_until_control_c_and_takes_its_kubeconfig_away() {
+async fn it_serves_until_control_c_and_removes_its_kubeconfig() {
     let (running, path) = serving("serve.yaml").await;
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -74,7 +74,7 @@ async fn a_kubeconfig_of_an_earlier_serve_is_replaced() {
 }
 
 #[tokio::test]
-async fn the_loops_act_on_a_server_without_a_control_plane_and_leave_nothing() {
+async fn the_loops_act_on_a_server_without_a_control_plane_and_leave_no_objects() {
     let (server, path) = serving("act.yaml").await;
     let path = path.to_str().unwrap();
     let demo = ["demo", "--kubeconfig", path, "--act"];
@@ -101,7 +101,7 @@ async fn the_loops_act_on_a_server_without_a_control_plane_and_leave_nothing() {
 }
 
 #[tokio::test]
-async fn an_interrupted_demo_removes_what_it_has_made() {
+async fn an_interrupted_demo_removes_its_objects() {
     let (server, path) = serving("interrupted.yaml").await;
     let path = path.to_str().unwrap();
     let arguments = [
@@ -153,7 +153,7 @@ async fn without_act_the_loops_only_observe_and_the_missing_step_is_named() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_is_not_there_is_refused() {
+async fn a_missing_namespace_is_rejected() {
     let (server, path) = serving("namespace.yaml").await;
     let path = path.to_str().unwrap();
     let ended = run(&["demo", "--kubeconfig", path, "--namespace", "nowhere"])
@@ -169,7 +169,7 @@ async fn a_namespace_that_is_not_there_is_refused() {
 }
 
 #[tokio::test]
-async fn what_was_seeded_is_there_and_changes() {
+async fn seeded_objects_exist_and_change() {
     let flags = [
         "--seed-objects",
         "pods=300",
@@ -259,7 +259,7 @@ async fn with_controllers_a_deployment_becomes_running_pods() {
 }
 
 #[tokio::test]
-async fn a_fault_plan_is_shown_with_its_seed_and_is_in_force() {
+async fn a_fault_plan_is_printed_with_its_seed_and_applied() {
     let plan = file("broken.plan");
     std::fs::write(&plan, "seed 7\nwatch pods: 503 retry-after=1\n").unwrap();
     let at_plan = format!("@{}", plan.to_str().unwrap());
@@ -286,7 +286,7 @@ async fn a_fault_plan_is_shown_with_its_seed_and_is_in_force() {
 }
 
 #[tokio::test]
-async fn without_a_fault_plan_nobody_can_make_faults_over_http() {
+async fn without_a_fault_plan_the_fault_endpoint_is_not_served() {
     let (server, path) = serving("no_faults.yaml").await;
     let request = http::Request::get("/faults").body(Vec::new()).unwrap();
     let answer = client(&path).await.request_text(request).await;
@@ -295,7 +295,7 @@ async fn without_a_fault_plan_nobody_can_make_faults_over_http() {
 }
 
 #[tokio::test]
-async fn control_c_ends_it_while_it_seeds() {
+async fn control_c_interrupts_seeding() {
     let path = file("interrupted_seeding.yaml");
     let arguments = [
         "serve",

@@ -68,7 +68,7 @@ async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_size_is_how_far_back_watches_of_one_resource_reach() {
+async fn a_size_limits_how_far_back_watches_of_a_resource_start() {
     let flags = ["--watch-cache-sizes", "cm#2,nodes#50"];
     let (server, path) = serving_with("sizes.yaml", &flags).await;
     let client = client(&path).await;
@@ -82,7 +82,7 @@ async fn a_size_is_how_far_back_watches_of_one_resource_reach() {
 }
 
 #[tokio::test]
-async fn the_default_size_is_for_whatever_has_none_and_0_is_no_cache() {
+async fn the_default_size_applies_to_other_resources_and_0_disables_the_cache() {
     let flags = [
         "--default-watch-cache-size",
         "2",
@@ -100,7 +100,7 @@ async fn the_default_size_is_for_whatever_has_none_and_0_is_no_cache() {
 }
 
 #[tokio::test]
-async fn without_a_watch_cache_storage_answers() {
+async fn without_a_watch_cache_storage_serves_reads() {
     let (server, path) = serving_with("no_cache.yaml", &["--watch-cache=false"]).await;
     let client = client(&path).await;
     ten_objects(&client).await;

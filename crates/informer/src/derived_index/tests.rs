@@ -264,7 +264,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn in_whatever_order_the_two_caches_change_and_are_heard_of_the_end_is_the_same(
+    fn the_index_converges_for_any_order_of_changes_and_events(
         script in operations(),
     ) {
         let (world, maintenance, board) = begin(script);
@@ -341,7 +341,7 @@ impl Crowd {
 }
 
 #[tokio::test]
-async fn of_a_hundred_thousand_objects_a_change_asks_only_those_that_depend_on_it() {
+async fn a_change_recomputes_only_its_dependents_of_a_hundred_thousand_objects() {
     const ALL: usize = 100_000;
     const ON_B: usize = 30;
     let mut crowd = Crowd::new(ALL, ON_B).await;
@@ -374,7 +374,7 @@ async fn objects_share_the_text_of_their_value() {
 }
 
 #[tokio::test]
-async fn an_index_that_is_dropped_in_the_middle_of_a_change_asks_nothing_more() {
+async fn an_index_dropped_during_a_change_calls_no_more_functions() {
     const ALL: usize = 1_000;
     let crowd = Crowd::new(ALL, 0).await;
     let Crowd {

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_metadata_are_the_handles_own_and_the_object_stays() {
+    fn changed_metadata_belongs_to_the_handle_and_the_object_is_unchanged() {
         let original = pod();
         let mut changed = original.clone();
         let taken = std::mem::take(changed.meta_mut());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_not_shown() {
+    fn debug_output_contains_no_content() {
         assert_eq!(format!("{:?}", pod()), "default/a@7");
     }
 

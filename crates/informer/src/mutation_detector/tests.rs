@@ -90,7 +90,7 @@ fn names(errors: &[Error]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_way_a_state_comes_in_it_is_watched_and_reported_once() {
+async fn states_of_every_kind_of_delta_are_checked_and_reported_once() {
     let objects: BTreeMap<&str, Object<Tally>> = [
         "added", "deleted", "last", "listed", "put", "synced", "updated",
     ]
@@ -128,7 +128,7 @@ async fn whatever_way_a_state_comes_in_it_is_watched_and_reported_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_lives_no_longer_than_its_state() {
+async fn a_copy_is_dropped_with_its_state() {
     let mut detector = MutationDetector::new();
     let (kept, dropped) = (tally("kept"), tally("dropped"));
     let body = dropped.get().unwrap();
@@ -146,7 +146,7 @@ async fn a_copy_lives_no_longer_than_its_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_is_due_each_second_and_never_while_there_is_nothing_to_compare() {
+async fn a_check_is_due_each_second_unless_nothing_can_be_compared() {
     let mut detector = MutationDetector::new();
     let mut idle = tokio_test::task::spawn(clock::until(detector.due()));
     assert!(idle.poll().is_pending());
@@ -165,7 +165,7 @@ async fn a_check_is_due_each_second_and_never_while_there_is_nothing_to_compare(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_cache_is_compared_in_slices_that_follow_at_once() {
+async fn a_large_cache_is_compared_in_slices_without_a_pause() {
     let objects: Vec<_> = (0..=2 * SLICE).map(|n| tally(&n.to_string())).collect();
     let mut detector = MutationDetector::new();
     for object in &objects {
@@ -186,7 +186,7 @@ async fn a_large_cache_is_compared_in_slices_that_follow_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_check_begins_anew_and_goes_through_all() {
+async fn the_last_check_starts_over_and_compares_all_objects() {
     let objects: Vec<_> = (0..2 * SLICE).map(|n| tally(&n.to_string())).collect();
     let mut detector = MutationDetector::new();
     for object in &objects {
@@ -202,7 +202,7 @@ async fn the_last_check_begins_anew_and_goes_through_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_compared_is_not_watched() {
+async fn objects_that_cannot_be_compared_are_not_checked() {
     let mut detector = MutationDetector::new();
     let (unequal, broken) = (tally("unequal"), tally("broken"));
     set(&unequal, f64::NAN);

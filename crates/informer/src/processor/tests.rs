@@ -172,7 +172,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn every_listener_hears_all_of_a_batch_in_its_order() {
+async fn every_listener_receives_a_batch_in_order() {
     let mut world = World::new();
     let (_, first) = world.join(ListenerBuffer::Grow, false);
     let (_, second) = world.join(ListenerBuffer::Coalesce, false);
@@ -183,7 +183,7 @@ async fn every_listener_hears_all_of_a_batch_in_its_order() {
 }
 
 #[tokio::test]
-async fn a_list_is_told_as_what_is_gone_first_and_then_what_it_has_in_its_order() {
+async fn a_list_delivers_deletions_first_and_then_its_objects_in_order() {
     let mut world = World::new();
     let (due, with) = world.join(ListenerBuffer::Grow, false);
     let (_, without) = world.join(ListenerBuffer::Grow, false);
@@ -204,7 +204,7 @@ async fn a_list_is_told_as_what_is_gone_first_and_then_what_it_has_in_its_order(
 }
 
 #[tokio::test]
-async fn what_a_buffer_holds_is_told_as_it_was_however_far_the_store_has_gone() {
+async fn buffered_events_have_the_states_of_their_time_whatever_the_store_contains() {
     let mut world = World::new();
     let (_, buffer) = world.join(ListenerBuffer::Grow, false);
     world.list(&[("a", 1), ("b", 2)], true);
@@ -217,7 +217,7 @@ async fn what_a_buffer_holds_is_told_as_it_was_however_far_the_store_has_gone() 
 }
 
 #[tokio::test]
-async fn a_late_listener_hears_the_cache_by_name_then_the_marker_then_what_comes() {
+async fn a_late_listener_receives_the_cache_by_name_then_synced_then_changes() {
     let mut world = World::new();
     world.list(&[("b", 1), ("a", 2)], true);
     let (_, early) = world.join(ListenerBuffer::Grow, false);
@@ -232,7 +232,7 @@ async fn a_late_listener_hears_the_cache_by_name_then_the_marker_then_what_comes
 }
 
 #[tokio::test]
-async fn only_who_is_due_hears_what_is_as_it_was() {
+async fn only_a_due_listener_receives_unchanged_objects() {
     let mut world = World::new();
     let (due, with) = world.join(ListenerBuffer::Grow, false);
     let (_, without) = world.join(ListenerBuffer::Grow, false);
@@ -263,7 +263,7 @@ async fn only_who_is_due_hears_what_is_as_it_was() {
 }
 
 #[tokio::test]
-async fn who_is_removed_hears_no_more_and_holds_back_nobody() {
+async fn a_removed_listener_receives_nothing_and_blocks_no_other() {
     let mut world = World::new();
     let (id, gone) = world.join(BLOCK_2, false);
     let (_, stays) = world.join(ListenerBuffer::Grow, false);
@@ -284,7 +284,7 @@ async fn who_is_removed_hears_no_more_and_holds_back_nobody() {
 }
 
 #[tokio::test]
-async fn a_processor_that_is_dropped_closes_every_buffer() {
+async fn a_dropped_processor_closes_every_buffer() {
     let mut world = World::new();
     let (_, buffer) = world.join(ListenerBuffer::Grow, true);
     drop(world);
@@ -293,7 +293,7 @@ async fn a_processor_that_is_dropped_closes_every_buffer() {
 }
 
 #[test]
-fn a_snapshot_is_told_in_pieces_without_losing_its_place() {
+fn a_snapshot_is_delivered_piece_by_piece_while_the_store_changes() {
     let mut world = World::new();
     world.list(&[("a", 1), ("b", 2), ("c", 3)], true);
     let snapshot = world.writer.snapshot();

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_sees_whether_the_reflector_watches() {
+    fn a_check_reports_whether_the_reflector_watches() {
         let (request, signal) = RelistRequest::new();
         assert!(!request.is_watching());
         signal.set_watching(true);

@@ -68,7 +68,7 @@ async fn lists(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_reflector_hands_on_is_of_another_epoch_than_what_the_one_before_it_did() {
+async fn a_second_run_of_a_reflector_delivers_another_epoch() {
     let source = Source(Arc::new(Mutex::new([5, 5, 4].into())));
     let (sender, mut heard) = mpsc::channel(16);
     let reflector = Reflector::builder::<ConfigMap>(source.clone())
@@ -118,7 +118,7 @@ impl ListerWatcher for Overloaded {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_saved_is_confirmed_by_a_watch_that_stands_also_when_a_probe_is_due() {
+async fn an_open_watch_that_is_due_a_probe_does_not_confirm_a_saved_revision() {
     let (sender, mut heard) = mpsc::channel(16);
     let mut reflector = Reflector::builder::<ConfigMap>(Overloaded::default())
         .initial_list(InitialList::List)
@@ -193,7 +193,7 @@ impl ListerWatcher for Garbled {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_of_which_nothing_can_be_read_is_followed_by_a_list() {
+async fn an_unreadable_event_is_followed_by_a_list() {
     let (sender, mut heard) = mpsc::channel(16);
     let reflector = Reflector::builder::<ConfigMap>(Garbled)
         .rng_seed(1)

@@ -77,7 +77,7 @@ fn a_name_is_found_in_order_and_in_the_version_its_group_prefers() {
 }
 
 #[test]
-fn a_group_of_which_the_server_knows_nothing_current_is_named() {
+fn the_error_names_a_group_with_stale_discovery() {
     let mut catalogue = Catalogue::default();
     catalogue.add(DOCUMENT.as_bytes()).unwrap();
     let error = DiscoverError::Unknown {
@@ -91,7 +91,7 @@ fn a_group_of_which_the_server_knows_nothing_current_is_named() {
 }
 
 #[test]
-fn what_is_no_aggregated_document_is_an_error_and_not_an_empty_cluster() {
+fn a_document_that_is_not_aggregated_discovery_is_an_error() {
     let add = |body: &str| {
         let added = Catalogue::default().add(body.as_bytes());
         added.unwrap_err().to_string()
@@ -106,7 +106,7 @@ fn what_is_no_aggregated_document_is_an_error_and_not_an_empty_cluster() {
 }
 
 #[test]
-fn a_document_of_too_many_arrays_and_maps_is_refused_before_it_is_read() {
+fn a_document_with_too_many_arrays_and_maps_is_rejected_before_decoding() {
     let groups = |count: usize| {
         let groups = vec!["{}"; count].join(",");
         let body = format!(r#"{{"kind":"Else","items":[{groups}]}}"#);

@@ -57,7 +57,7 @@ fn new() -> New<Pod> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_holds_again_is_not_given_up() {
+async fn an_informer_that_is_held_again_is_not_retired() {
     let registry = Registry::new(Duration::ZERO);
     let first = hold(&registry);
     assert!(!registry.retire(first.id), "it is held");
@@ -80,7 +80,7 @@ async fn what_somebody_holds_again_is_not_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_told_to_end_stays_so_whoever_lets_go_of_it() {
+async fn an_informer_that_must_end_ends_regardless_of_its_holders() {
     let registry = Registry::new(Duration::ZERO);
     let held = hold(&registry);
     let Ending::Told(demand) = registry.end(&held.informer) else {
@@ -96,7 +96,7 @@ async fn one_that_is_told_to_end_stays_so_whoever_lets_go_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_the_constructor_registered_itself_and_that_is_not_accepted_is_not_held() {
+async fn a_rejected_informer_that_the_constructor_registered_is_not_held() {
     let registry = Registry::new(Duration::ZERO);
     let mut inner = None;
     let refused = registry.get_if_or_make(
@@ -119,7 +119,7 @@ async fn an_informer_that_the_constructor_registered_itself_and_that_is_not_acce
 
 /// The loser is dropped without the lock, so its drop may use the registry.
 #[tokio::test(start_paused = true)]
-async fn the_first_of_two_that_were_constructed_is_registered_and_the_other_one_never_runs() {
+async fn the_first_of_two_constructed_informers_is_registered_and_the_other_never_runs() {
     let registry = Registry::new(Duration::ZERO);
     let mut slow = None;
     let found = hold_made(&registry, || {

@@ -57,7 +57,7 @@ fn told(events: impl IntoIterator<Item = Event<Pod>>) -> String {
 }
 
 #[test]
-fn what_comes_after_the_beginning_is_applied_and_deleted() {
+fn changes_after_the_initial_list_are_applied_and_deleted() {
     let events = [
         added("a", "1"),
         Event::Synced,
@@ -72,7 +72,7 @@ fn what_comes_after_the_beginning_is_applied_and_deleted() {
 }
 
 #[test]
-fn a_change_before_all_sources_are_listed_belongs_to_the_beginning() {
+fn a_change_before_all_sources_are_listed_is_part_of_the_initial_list() {
     let events = [added("a", "1"), updated("a", "2"), Event::Synced];
     assert_eq!(
         told(events),
@@ -81,7 +81,7 @@ fn a_change_before_all_sources_are_listed_belongs_to_the_beginning() {
 }
 
 #[test]
-fn a_deletion_before_all_sources_are_listed_is_told_after_the_beginning() {
+fn a_deletion_before_all_sources_are_listed_is_delivered_after_the_initial_list() {
     let events = [added("a", "1"), deleted("a", "2"), Event::Synced];
     assert_eq!(
         told(events),
@@ -90,7 +90,7 @@ fn a_deletion_before_all_sources_are_listed_is_told_after_the_beginning() {
 }
 
 #[test]
-fn what_is_there_again_before_all_sources_are_listed_was_never_gone() {
+fn an_object_recreated_before_all_sources_are_listed_is_not_deleted() {
     let events = [
         added("a", "1"),
         deleted("a", "2"),
@@ -119,7 +119,7 @@ fn lazy(revision: &str, is_broken: bool) -> Object<Pod> {
 }
 
 #[test]
-fn a_deletion_whose_final_state_does_not_decode_has_the_last_one_that_kube_was_given() {
+fn a_deletion_with_an_undecodable_final_state_has_the_last_delivered_state() {
     let added = |object| Event::Added {
         object,
         in_initial_list: true,

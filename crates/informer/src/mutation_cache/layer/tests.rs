@@ -152,7 +152,7 @@ async fn check_one(script: &str, expected: Expect) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newer_of_cache_and_write_is_read() {
+async fn the_newer_of_cached_and_written_state_is_returned() {
     check_one(
         "at 5 has a u1 5
          put a u1 7
@@ -180,7 +180,7 @@ async fn the_newer_of_cache_and_write_is_read() {
 
 /// ★65: a deletion ends the writes of its uid and those before it; one of a later object stays.
 #[tokio::test(start_paused = true)]
-async fn a_deletion_in_the_cache_ends_the_write_of_its_uid_and_older_ones_and_no_later_one() {
+async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(
         "at 5 has a u1 5
          put a u1 9
@@ -210,7 +210,7 @@ async fn a_deletion_in_the_cache_ends_the_write_of_its_uid_and_older_ones_and_no
 
 /// ★66: the answer to a write may come in after the deletion that followed it.
 #[tokio::test(start_paused = true)]
-async fn a_late_write_of_what_was_deleted_or_made_anew_is_not_taken() {
+async fn a_late_write_of_a_deleted_or_recreated_object_is_ignored() {
     check_one(
         "at 5 has a u1 5
          at 8 lost a u1 8
@@ -237,7 +237,7 @@ async fn a_late_write_of_what_was_deleted_or_made_anew_is_not_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_hides_its_uid_and_no_other_also_before_the_cache_has_it() {
+async fn a_deletion_hides_only_its_uid_also_before_the_cache_contains_the_object() {
     check_one(
         "at 5 has a u1 5
          delete a u1
@@ -270,7 +270,7 @@ async fn a_deletion_hides_its_uid_and_no_other_also_before_the_cache_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_lives_of_one_name_can_be_deleted_before_the_cache_has_heard_of_the_first() {
+async fn two_objects_of_one_name_can_be_deleted_before_the_cache_shows_the_first_deletion() {
     check_one(
         "at 5 has a u1 5
          delete a u1
@@ -293,7 +293,7 @@ async fn two_lives_of_one_name_can_be_deleted_before_the_cache_has_heard_of_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_created_is_hidden_until_the_cache_has_it_if_so_asked() {
+async fn with_absent_hidden_a_created_object_is_hidden_until_the_cache_contains_it() {
     check(
         Absent::Hidden,
         1,
@@ -312,7 +312,7 @@ async fn what_was_created_is_hidden_until_the_cache_has_it_if_so_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_cache_is_without_is_missing_when_all_its_sources_have_come_so_far() {
+async fn an_absent_object_is_missing_once_all_sources_reached_its_revision() {
     check(
         Absent::Shown,
         2,
@@ -333,7 +333,7 @@ async fn what_a_cache_is_without_is_missing_when_all_its_sources_have_come_so_fa
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_and_deletions_end_with_their_time() {
+async fn writes_and_deletions_expire() {
     check_one(
         "at 5 has a u1 5
          put b u2 9
@@ -358,7 +358,7 @@ async fn writes_and_deletions_end_with_their_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn beyond_its_capacity_the_oldest_write_and_the_oldest_deletion_go() {
+async fn above_the_capacity_the_oldest_write_and_the_oldest_deletion_are_evicted() {
     check_one(
         "at 3 has a u1 3
          at 3 has b u2 3
@@ -389,7 +389,7 @@ async fn beyond_its_capacity_the_oldest_write_and_the_oldest_deletion_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_cache_has_caught_up_with_makes_room_first() {
+async fn writes_that_the_cache_contains_are_evicted_first() {
     check_one(
         "put a u1 4; put b u2 9; at 4 has a u1 4; put c u3 10",
         expect![[r#"
@@ -400,7 +400,7 @@ async fn what_the_cache_has_caught_up_with_makes_room_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_goes_back_ends_all_writes_and_deletions() {
+async fn a_rollback_of_the_server_ends_all_writes_and_deletions() {
     check_one(
         "at 5 has a u1 5
          put b u2 9
@@ -423,7 +423,7 @@ async fn a_server_that_goes_back_ends_all_writes_and_deletions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_disappeared_ends_its_write_also_ahead_of_the_revision() {
+async fn a_deleted_object_ends_its_write_before_the_cache_reaches_the_revision() {
     check_one(
         "at 5 has a u1 5
          put a u1 7

@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[test]
-fn what_comes_into_a_buffer_wakes_the_listener_that_waits() {
+fn a_push_wakes_a_waiting_listener() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let mut next = spawn(buffer.next());
     assert!(next.poll().is_pending());
@@ -26,7 +26,7 @@ fn what_comes_into_a_buffer_wakes_the_listener_that_waits() {
 }
 
 #[test]
-fn what_comes_together_wakes_the_listener_and_nothing_does_not() {
+fn a_push_of_several_events_wakes_the_listener_and_an_empty_one_does_not() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let mut next = spawn(buffer.next());
     assert!(next.poll().is_pending());
@@ -40,7 +40,7 @@ fn what_comes_together_wakes_the_listener_and_nothing_does_not() {
 }
 
 #[test]
-fn a_close_of_either_kind_wakes_the_listener_that_waits() {
+fn a_close_of_either_kind_wakes_a_waiting_listener() {
     for closing in [Closing::Discard, Closing::Drain(Instant::now())] {
         let (buffer, _) = buffer(ListenerBuffer::Grow);
         let mut next = spawn(buffer.next());
@@ -52,7 +52,7 @@ fn a_close_of_either_kind_wakes_the_listener_that_waits() {
 }
 
 #[test]
-fn dropping_a_woken_next_takes_nothing_out_and_loses_no_wake_up() {
+fn a_woken_next_that_is_dropped_loses_no_event_and_no_wake_up() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let mut dropped = spawn(buffer.next());
     assert!(dropped.poll().is_pending());
@@ -67,7 +67,7 @@ fn dropping_a_woken_next_takes_nothing_out_and_loses_no_wake_up() {
 }
 
 #[test]
-fn a_buffer_takes_no_memory_before_something_waits_and_gives_back_what_a_burst_took() {
+fn an_empty_buffer_allocates_nothing_and_the_memory_of_a_burst_is_released() {
     for policy in [ListenerBuffer::Grow, ListenerBuffer::Coalesce, BLOCK_2] {
         let (buffer, _) = buffer(policy);
         assert_eq!(buffer.capacity(), 0);
@@ -82,7 +82,7 @@ fn a_buffer_takes_no_memory_before_something_waits_and_gives_back_what_a_burst_t
 }
 
 #[test]
-fn a_drain_hands_out_the_rest_and_takes_nothing_new() {
+fn a_drain_delivers_buffered_events_and_accepts_no_new_ones() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     buffer.push(added("a", 1));
     buffer.close(Closing::Drain(Instant::now()));
@@ -94,7 +94,7 @@ fn a_drain_hands_out_the_rest_and_takes_nothing_new() {
 }
 
 #[test]
-fn a_discard_counts_events_and_not_messages_and_no_drain_undoes_it() {
+fn a_discard_counts_events_and_a_later_drain_does_not_revert_it() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let mut world = World::new();
     let old = world.writer.snapshot();
@@ -111,7 +111,7 @@ fn a_discard_counts_events_and_not_messages_and_no_drain_undoes_it() {
 }
 
 #[test]
-fn a_buffer_is_idle_once_the_next_is_asked_for_and_not_before() {
+fn a_buffer_is_idle_once_the_listener_requests_the_next_event() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     assert_ready!(spawn(buffer.until_idle()).poll());
     buffer.push(added("a", 1));
@@ -132,7 +132,7 @@ fn a_buffer_is_idle_once_the_next_is_asked_for_and_not_before() {
 }
 
 #[test]
-fn the_end_of_a_listener_resolves_every_wait_also_if_it_was_never_polled() {
+fn the_end_of_a_listener_resolves_every_wait_even_if_it_was_never_polled() {
     let (buffer, room) = buffer(BLOCK_2);
     let (synced, _, is_synced) = SyncReport::new();
     let listening = listen(Quiet, Listening::new(&buffer), Arc::from("test"), synced);
@@ -156,7 +156,7 @@ fn the_end_of_a_listener_resolves_every_wait_also_if_it_was_never_polled() {
 }
 
 #[test]
-fn a_block_buffer_has_room_for_its_capacity_and_each_taking_wakes_the_controller() {
+fn a_block_buffer_has_room_for_its_capacity_and_each_receive_wakes_the_controller() {
     let (unlimited, _) = buffer(ListenerBuffer::Grow);
     unlimited.push(added("a", 1));
     assert_eq!(unlimited.room(), usize::MAX);

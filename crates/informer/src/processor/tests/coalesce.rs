@@ -41,7 +41,7 @@ fn merged(messages: impl IntoIterator<Item = Notification<Pod>>) -> (String, u64
 }
 
 #[test]
-fn what_waits_is_merged_per_object_into_the_latest_state_told_from_the_last_one_told() {
+fn waiting_events_of_an_object_are_merged_into_one_from_its_last_delivered_state() {
     use Cause::Watch;
 
     let update = |old, new| updated("a", old, new, Watch);
@@ -100,7 +100,7 @@ fn a_merged_update_has_the_cause_of_its_last_change_that_was_not_a_resync() {
 }
 
 #[test]
-fn an_object_that_changes_all_the_time_keeps_its_turn() {
+fn a_constantly_changing_object_keeps_its_position() {
     let (told, _) = merged([
         updated("a", 1, 2, Cause::Watch),
         added("b", 3),
@@ -112,7 +112,7 @@ fn an_object_that_changes_all_the_time_keeps_its_turn() {
 }
 
 #[test]
-fn the_marker_stays_behind_what_it_came_after_also_when_that_is_unfolded() {
+fn the_synced_marker_keeps_its_position_when_a_snapshot_is_expanded() {
     let mut world = World::new();
     world.list(&[("a", 1), ("b", 2)], true);
     let (_, buffer) = world.join(ListenerBuffer::Coalesce, true);
@@ -128,7 +128,7 @@ fn the_marker_stays_behind_what_it_came_after_also_when_that_is_unfolded() {
 }
 
 #[test]
-fn what_is_all_that_waits_is_one_message_time_and_again() {
+fn a_list_or_resync_into_an_empty_buffer_is_one_message() {
     let mut world = World::new();
     world.list(&[("a", 1), ("b", 2), ("c", 3)], true);
     let (due, buffer) = world.join(ListenerBuffer::Coalesce, true);
@@ -143,7 +143,7 @@ fn what_is_all_that_waits_is_one_message_time_and_again() {
 }
 
 #[test]
-fn what_was_taken_is_told_as_it_was_and_only_what_waits_is_merged() {
+fn received_events_are_unchanged_and_only_waiting_ones_are_merged() {
     let mut world = World::new();
     world.list(&[("a", 1), ("b", 2)], true);
     let (_, buffer) = world.join(ListenerBuffer::Coalesce, true);
@@ -160,7 +160,7 @@ fn what_was_taken_is_told_as_it_was_and_only_what_waits_is_merged() {
 }
 
 #[test]
-fn lists_and_resyncs_that_come_while_something_waits_are_merged_into_it() {
+fn lists_and_resyncs_are_merged_into_waiting_events() {
     let mut world = World::new();
     let (id, buffer) = world.join(ListenerBuffer::Coalesce, false);
     world.list(&[("a", 1), ("b", 2), ("c", 3)], true);
@@ -177,7 +177,7 @@ fn lists_and_resyncs_that_come_while_something_waits_are_merged_into_it() {
 }
 
 #[test]
-fn a_resync_that_was_merged_into_news_is_no_resync_that_is_waited_for() {
+fn a_resync_merged_into_changes_does_not_delay_the_next_resync() {
     let mut world = World::new();
     let (id, buffer) = world.join(ListenerBuffer::Coalesce, false);
     world.list(&[("a", 1)], true);
@@ -191,7 +191,7 @@ fn a_resync_that_was_merged_into_news_is_no_resync_that_is_waited_for() {
 }
 
 #[test]
-fn whoever_waits_for_what_comes_to_nothing_is_woken() {
+fn a_waiter_is_woken_when_its_events_cancel_out() {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     buffer.push(added("a", 1));
     let mut idle = tokio_test::task::spawn(buffer.until_idle());
@@ -203,7 +203,7 @@ fn whoever_waits_for_what_comes_to_nothing_is_woken() {
 }
 
 #[test]
-fn whoever_waits_does_not_wait_for_what_comes_later_to_another_object() {
+fn a_waiter_does_not_wait_for_later_events_of_other_objects() {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     buffer.push(added("a", 1));
     let mut idle = tokio_test::task::spawn(buffer.until_idle());
@@ -216,7 +216,7 @@ fn whoever_waits_does_not_wait_for_what_comes_later_to_another_object() {
 }
 
 #[test]
-fn a_discard_counts_what_waits_after_merging() {
+fn a_discard_counts_merged_events() {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     for message in [
         added("a", 1),

@@ -58,7 +58,7 @@ impl io::Write for Log {
 }
 
 #[test]
-fn a_buffer_that_grows_is_warned_of_once_until_half_of_it_was_told() {
+fn a_growing_buffer_is_logged_once_until_half_of_it_is_delivered() {
     let (log, _guard) = Log::begin();
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let push = |count: usize| {
@@ -118,7 +118,7 @@ async fn told(names: &[&str]) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callback_over_100_ms_is_logged_if_others_wait_behind_it() {
+async fn a_callback_over_100_ms_is_logged_if_events_wait() {
     assert_eq!(told(&["100", "1"]).await, "");
     assert_eq!(told(&["1", "500"]).await, "", "nobody waits");
     let slow = " WARN slow handler handler=test object=\"101\" took=101ms depth=2\n";
@@ -126,7 +126,7 @@ async fn a_callback_over_100_ms_is_logged_if_others_wait_behind_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_handler_that_is_always_slow_the_log_has_ten_lines_a_minute_and_their_number() {
+async fn a_slow_handler_is_logged_ten_times_a_minute_and_then_counted() {
     let (log, _guard) = Log::begin();
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     for _ in 0..200 {
@@ -159,7 +159,7 @@ async fn a_panic_is_logged_with_its_message() {
 }
 
 #[test]
-fn a_resync_period_that_is_not_as_asked_for_is_logged_and_no_other_one() {
+fn only_a_changed_resync_period_is_logged() {
     let (log, _guard) = Log::begin();
     let logged = |informer: u64, started: bool, asked_for: u64| {
         let now = Instant::now();

@@ -121,7 +121,7 @@ fn check(script: &str, trace: &Expect) {
 }
 
 #[test]
-fn what_only_the_queue_has_is_told_and_then_told_as_gone_by_the_list_without_it() {
+fn a_queued_object_that_a_list_omits_is_delivered_and_then_deleted() {
     check(
         "add a@6; list 9:; pop",
         &expect![[r#"
@@ -175,7 +175,7 @@ fn several_lists_without_an_object_delete_it_once() {
 }
 
 #[test]
-fn a_list_deletes_what_queue_and_store_have_beyond_it_with_the_newest_state_of_each() {
+fn a_list_deletes_missing_objects_of_queue_and_store_with_their_newest_state() {
     let known = "list 5: a@1 b@2 c@3; pop";
     check(
         &format!("{known}; delete b@6; list 9: a@1; pop"),
@@ -212,7 +212,7 @@ fn a_list_deletes_what_queue_and_store_have_beyond_it_with_the_newest_state_of_e
 }
 
 #[test]
-fn a_deletion_is_told_before_the_list_that_has_the_object_again() {
+fn a_deletion_is_delivered_before_a_list_that_contains_the_object_again() {
     check(
         "list 5: a@1; pop; delete a@6; list 9: a@8; pop",
         &expect![[r#"
@@ -223,7 +223,7 @@ fn a_deletion_is_told_before_the_list_that_has_the_object_again() {
 }
 
 #[test]
-fn a_resync_brings_no_older_state_behind_a_newer_one() {
+fn a_resync_delivers_no_older_state_after_a_newer_one() {
     let known = "list 5: a@1 b@2; pop one; pop";
     let newer_first = format!("{known}; update a@6; resync; pop");
     expect![[r#"
@@ -254,7 +254,7 @@ fn a_resync_brings_no_older_state_behind_a_newer_one() {
 }
 
 #[test]
-fn the_marker_comes_behind_every_item_of_the_first_list_and_every_deletion_it_implies() {
+fn synced_follows_every_object_and_deletion_of_the_first_list() {
     let script = "known a@1 b@2; list 9: a@3 c@4; pop one; pop one; pop one";
     expect![[r#"
         -?b@2, ~a@1→3 relist, +c@4!, synced

@@ -9,7 +9,7 @@ use crate::processor::Closing;
 const PERIOD: Duration = Duration::from_secs(10);
 
 #[tokio::test(start_paused = true)]
-async fn the_next_resync_comes_a_period_after_the_start_and_never_before_one() {
+async fn the_first_resync_is_due_one_period_after_the_start() {
     let mut world = World::new();
     let _listener = world.join(ListenerBuffer::Grow, false);
     advance(PERIOD).await;
@@ -24,7 +24,7 @@ async fn the_next_resync_comes_a_period_after_the_start_and_never_before_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_not_heard_all_of_a_resync_gets_no_other_and_then_the_next_one() {
+async fn an_unfinished_resync_skips_further_ones_until_it_is_delivered() {
     let mut world = World::new();
     let (_, buffer) = world.join(ListenerBuffer::Grow, false);
     world.list(&[("a", 1)], true);
@@ -45,7 +45,7 @@ async fn who_has_not_heard_all_of_a_resync_gets_no_other_and_then_the_next_one()
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_drain_whoever_polls_still_gets_the_rest() {
+async fn after_a_drain_remaining_events_can_still_be_received() {
     let mut world = World::new();
     let (_, buffer) = world.join(ListenerBuffer::Grow, false);
     world.list(&[("a", 1)], true);

@@ -239,7 +239,7 @@ async fn first_list_at_zero_then_watch_from_its_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clean_close_watches_on_from_the_last_event_at_once() {
+async fn after_a_clean_close_the_next_watch_starts_at_once_from_the_last_event() {
     after_start(
         "event modified 55\nevent bookmark 32\nclosed 700000\nclosed 700000",
         &expect![[r#"
@@ -253,7 +253,7 @@ async fn a_clean_close_watches_on_from_the_last_event_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closes_within_a_second_pause_from_the_second_on() {
+async fn from_the_second_close_within_a_second_there_is_a_pause() {
     after_start(
         "closed 900\nprobed 10\nclosed 900\nslept\nclosed 900\nslept\nclosed 2000\nclosed 900",
         &expect![[r#"
@@ -273,7 +273,7 @@ async fn closes_within_a_second_pause_from_the_second_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_inside_a_watch_relists_at_the_last_revision_and_then_at_unset() {
+async fn an_expired_watch_relists_at_the_last_revision_and_then_at_unset() {
     after_start(
         "event modified 12\nerror expired\nlist-failed expired\npage 30\nreplaced",
         &expect![[r#"
@@ -289,7 +289,7 @@ async fn expired_inside_a_watch_relists_at_the_last_revision_and_then_at_unset()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_with_a_relist_request_is_listed_after_at_unset_and_again_after_a_pause() {
+async fn a_relist_request_lists_at_unset_at_once_and_the_next_after_a_pause() {
     after_start(
         "event modified 12\nrelist-requested\npage 30\nreplaced\nrelist-requested\nslept\npage 31\nreplaced\nerror expired",
         &expect![[r#"
@@ -329,7 +329,7 @@ async fn repeated_expiry_without_health_backs_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_leads_back_to_an_expired_revision_is_not_repeated_for_ever() {
+async fn a_list_at_an_expired_revision_is_followed_by_one_at_unset() {
     let script = "page 16\nreplaced\nerror expired\npage 16\nreplaced\nopened\nerror expired\nslept\npage 37\nreplaced";
     check(
         listing(),
@@ -350,7 +350,7 @@ async fn a_list_that_leads_back_to_an_expired_revision_is_not_repeated_for_ever(
 }
 
 #[tokio::test(start_paused = true)]
-async fn synthetic_added_events_of_a_watch_from_nowhere_do_not_advance_the_revision() {
+async fn synthetic_added_events_of_a_watch_from_zero_do_not_advance_the_revision() {
     check(
         listing(),
         "page 0\nreplaced\nevent added 9\nevent added 7\nclosed 700000\nevent added 9\nevent modified 11\nevent added 12\nclosed 700000",
@@ -365,7 +365,7 @@ async fn synthetic_added_events_of_a_watch_from_nowhere_do_not_advance_the_revis
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_without_a_revision_leaves_the_last_one_standing() {
+async fn an_event_without_a_revision_does_not_change_the_last_revision() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     machine.start(Instant::now());
     machine.replaced(10.into(), Instant::now());

@@ -103,7 +103,7 @@ async fn packed_from(source: Source, dictionary_of: usize) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn once_there_is_a_dictionary_everything_is_packed_with_it() {
+async fn all_objects_are_packed_with_the_dictionary_once_it_is_trained() {
     for streams in [true, false] {
         // Within the list, or within the watch: what came before is packed anew too.
         for dictionary_of in [EACH / 2, EACH + EACH / 2] {
@@ -117,7 +117,7 @@ async fn once_there_is_a_dictionary_everything_is_packed_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_nothing_follows_is_packed_at_its_end() {
+async fn a_list_without_later_events_is_packed_at_its_end() {
     for streams in [true, false] {
         let source = Source {
             streams,

@@ -20,7 +20,7 @@ async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_the_cache_passed_without_showing_it_lapses() {
+async fn a_write_lapses_if_the_cache_passes_its_revision_without_the_object() {
     check_lapses(
         Absent::Shown,
         "at 5 has a u1 5
@@ -54,7 +54,7 @@ async fn a_write_that_the_cache_passed_without_showing_it_lapses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_end_handlers_receive_does_not_lapse() {
+async fn a_write_does_not_lapse_if_handlers_receive_an_event_for_its_end() {
     check_lapses(
         Absent::Shown,
         "at 5 has a u1 5
@@ -80,7 +80,7 @@ async fn a_write_whose_end_handlers_receive_does_not_lapse() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_and_deletions_lapse_by_time_by_capacity_and_when_the_server_goes_back() {
+async fn writes_and_deletions_lapse_by_time_by_capacity_and_on_rollback() {
     check_lapses(
         Absent::Shown,
         "at 3 has a u1 3; at 3 has b u2 3; at 3 has c u3 3

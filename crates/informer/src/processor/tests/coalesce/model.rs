@@ -189,7 +189,7 @@ impl Both {
 
 proptest! {
     #[test]
-    fn whatever_happens_at_whatever_speed_what_is_heard_is_possible_and_leads_to_the_cache(
+    fn any_delivery_speed_yields_a_valid_event_sequence_that_ends_at_the_cache(
         before in proptest::collection::vec(step(), 0..8),
         after in proptest::collection::vec(step(), 0..60),
     ) {

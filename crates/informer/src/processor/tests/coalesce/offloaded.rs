@@ -28,7 +28,7 @@ fn one(object: Object<Pod>) -> [Change<Pod>; 1] {
 }
 
 #[test]
-fn a_long_list_is_unfolded_on_another_thread_and_nothing_is_missing_meanwhile() {
+fn a_long_list_is_expanded_on_another_thread_and_counts_as_waiting() {
     with_held_pool(async |hold| {
         let (world, buffer) = behind(OFFLOADED_MIN);
         let changes = one(object("x", 2));
@@ -52,7 +52,7 @@ fn a_long_list_is_unfolded_on_another_thread_and_nothing_is_missing_meanwhile() 
 }
 
 #[test]
-fn a_listener_that_is_closed_before_a_list_is_unfolded_discards_all_of_it() {
+fn a_listener_closed_before_a_list_is_expanded_discards_all_of_it() {
     with_held_pool(async |hold| {
         let (world, buffer) = behind(OFFLOADED_MIN);
         let changes = one(object("x", 2));
@@ -69,7 +69,7 @@ fn a_listener_that_is_closed_before_a_list_is_unfolded_discards_all_of_it() {
 }
 
 #[test]
-fn a_short_list_is_unfolded_in_place() {
+fn a_short_list_is_expanded_in_place() {
     let (world, buffer) = behind(10);
     let changes = one(object("x", 2));
     let distributed = world.processor.distribute(&changes);

@@ -53,7 +53,7 @@ fn noticed(config: RequestOptions, script: &str) -> Noticed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_received_after_a_server_went_back_or_may_have_is_of_another_epoch() {
+async fn a_detected_or_suspected_rollback_starts_a_new_epoch() {
     use Noticed::{Nothing, Rollback, Suspicion};
 
     for (script, expected) in [
@@ -104,7 +104,7 @@ listed 12",
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_holds_of_streaming_lists() {
+async fn a_rollback_of_a_streaming_source_starts_a_new_epoch() {
     use Noticed::{Nothing, Rollback, Suspicion};
 
     for (script, expected) in [
@@ -139,7 +139,7 @@ listed 12",
 }
 
 #[test]
-fn a_second_life_does_not_know_what_the_first_one_had_noticed() {
+fn a_second_run_suspects_a_rollback_since_the_first() {
     let machine = || Machine::new(listing(), fastrand::Rng::with_seed(7));
     let known = Epoch::FIRST.after_rollback(Epoch::FIRST);
     let mut second = machine();
@@ -156,7 +156,7 @@ fn a_second_life_does_not_know_what_the_first_one_had_noticed() {
 }
 
 #[test]
-fn what_the_store_has_is_of_the_epoch_of_the_last_event() {
+fn the_last_revision_has_the_epoch_of_the_last_event() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     machine.begin_at("5".into());
     machine.suspect();

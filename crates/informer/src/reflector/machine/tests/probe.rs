@@ -19,7 +19,7 @@ async fn a_lost_connection_is_followed_by_a_probe_and_then_by_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_has_gone_back_is_asked_for_everything_at_once() {
+async fn a_probe_that_detects_a_rollback_is_followed_by_a_list_at_unset() {
     after_start(
         "broken reset\nslept\nprobe-failed too-large\npage 4\nreplaced",
         &expect![[r#"
@@ -47,7 +47,7 @@ async fn a_server_that_has_gone_back_is_asked_for_everything_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_is_probed_again_and_one_that_can_not_be_asked_is_watched() {
+async fn an_unreachable_server_is_probed_again_and_one_that_rejects_probes_is_watched() {
     after_start(
         "broken reset\nslept\nprobe-failed refused\nslept\nprobe-failed 429\nslept",
         &expect![[r#"
@@ -88,7 +88,7 @@ async fn a_server_that_is_away_is_probed_again_and_one_that_can_not_be_asked_is_
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_probed_once_a_minute_at_most_and_then_made_up_for() {
+async fn probes_are_sent_at_most_once_a_minute_and_a_skipped_one_later() {
     after_start(
         "broken reset\nslept\nprobed 10\nbroken reset\nslept\nclosed 700000\nwait 60\nclosed 700000",
         &expect![[r#"
@@ -107,7 +107,7 @@ async fn it_is_probed_once_a_minute_at_most_and_then_made_up_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_nobody_reaches_is_probed_if_it_was_watched_before() {
+async fn an_unreachable_server_is_probed_only_if_a_watch_was_open_before() {
     after_start(
         "refused refused\nslept",
         &expect![[r#"
@@ -132,7 +132,7 @@ async fn a_server_that_nobody_reaches_is_probed_if_it_was_watched_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clean_close_throttling_and_a_new_list_need_no_probe() {
+async fn a_clean_close_throttling_and_a_new_list_require_no_probe() {
     after_start(
         "closed 700000\nrefused 429\nslept\nbroken reset\nwait 60\nrefused expired\npage 20\nreplaced\nclosed 700000",
         &expect![[r#"
@@ -152,7 +152,7 @@ async fn a_clean_close_throttling_and_a_new_list_need_no_probe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_the_store_held_up_goes_on_at_once() {
+async fn a_watch_that_the_store_delayed_resumes_at_once() {
     after_start(
         "event modified 12\nlet-go",
         &expect![[r#"
@@ -165,7 +165,7 @@ async fn a_watch_that_the_store_held_up_goes_on_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_counts_once_a_server_has_sent_a_bookmark_of_its_own_accord() {
+async fn silence_counts_after_the_server_sent_a_regular_bookmark() {
     let mut machine = Machine::new(RequestOptions::default(), fastrand::Rng::with_seed(7));
     let now = Instant::now();
     machine.start(now);
@@ -182,7 +182,7 @@ async fn silence_counts_once_a_server_has_sent_a_bookmark_of_its_own_accord() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_goes_on_from_what_was_saved_probes_a_server_that_was_away() {
+async fn a_reflector_that_resumes_from_a_saved_revision_probes_an_unreachable_server() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let now = Instant::now();
     machine.begin_at(10.into());
@@ -195,7 +195,7 @@ async fn who_goes_on_from_what_was_saved_probes_a_server_that_was_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_closed_before_its_time_is_followed_by_a_probe() {
+async fn a_watch_closed_before_its_timeout_is_followed_by_a_probe() {
     after_start(
         "event modified 12\nclosed 299000\nprobe-failed too-large\npage 4\nreplaced",
         &expect![[r#"
@@ -216,7 +216,7 @@ fn due(machine: &Machine, now: Instant) -> Option<Instant> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn probe_that_came_too_early_or_was_put_off_is_due_beside_the_watch() {
+async fn a_skipped_or_failed_probe_is_due_during_the_next_watch() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let began = Instant::now();
     machine.begin_at("10".into());
@@ -266,7 +266,7 @@ async fn probe_that_came_too_early_or_was_put_off_is_due_beside_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_ends_soon_after_its_probe_was_refused_waits_for_the_pause() {
+async fn a_watch_that_ends_after_a_throttled_probe_waits_for_the_pause() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let now = Instant::now();
     machine.begin_at("10".into());
@@ -288,7 +288,7 @@ async fn watch_that_ends_soon_after_its_probe_was_refused_waits_for_the_pause() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_answers_no_probe_is_asked_ever_more_seldom_up_to_once_an_hour() {
+async fn a_server_that_answers_no_probe_is_probed_at_growing_intervals_up_to_an_hour() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let began = Instant::now();
     let (mut now, mut probes) = (began, Vec::new());

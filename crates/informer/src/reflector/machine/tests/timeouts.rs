@@ -28,7 +28,7 @@ fn watch_timeouts_are_uniform_between_once_and_twice_the_minimum() {
 }
 
 #[test]
-fn a_watch_timeout_for_ever_is_the_longest_that_can_be_asked_for() {
+fn an_unlimited_watch_timeout_is_the_longest_that_can_be_requested() {
     let config = RequestOptions {
         watch_timeout_min: Some(Duration::MAX),
         ..listing()
@@ -41,7 +41,7 @@ fn a_watch_timeout_for_ever_is_the_longest_that_can_be_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_can_not_ask_for_a_pause_of_more_than_two_minutes() {
+async fn a_pause_requested_by_a_server_is_limited_to_two_minutes() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let hour = Duration::from_secs(3600);
     let error = Error::new(Class::TooManyRequests, "").with_retry_after(Some(hour));

@@ -18,7 +18,7 @@ fn lists_again(machine: &mut Machine) {
 }
 
 #[test]
-fn revision_that_the_watch_resumes_from_never_drops() {
+fn the_revision_to_resume_from_never_decreases() {
     let mut machine = watching();
     for (kind, revision, expected) in [
         (FrameKind::Modified, "12", "12"),
@@ -40,7 +40,7 @@ fn revision_that_the_watch_resumes_from_never_drops() {
 }
 
 #[test]
-fn only_revisions_with_an_order_are_below_the_last_one() {
+fn only_comparable_revisions_are_below_the_last_one() {
     let machine = watching();
     let below = |kind: FrameKind, revision: &str| machine.is_below_last(&kind, &revision.into());
     assert!(below(FrameKind::Added, "9") && below(FrameKind::Bookmark, "9"));
@@ -58,7 +58,7 @@ fn only_revisions_with_an_order_are_below_the_last_one() {
 }
 
 #[test]
-fn event_below_the_last_revision_owes_one_probe_until_the_next_list() {
+fn an_event_below_the_last_revision_requires_one_probe_until_the_next_list() {
     let now = Instant::now();
     let mut machine = watching();
     machine.below_last(&"3".into(), None).unwrap();
@@ -90,7 +90,7 @@ fn event_below_the_last_revision_owes_one_probe_until_the_next_list() {
 }
 
 #[test]
-fn probe_that_nobody_can_answer_is_not_owed_again_for_the_same_reason() {
+fn a_probe_that_cannot_be_answered_is_not_required_again_for_the_same_reason() {
     let now = Instant::now();
     let mut machine = watching();
     machine.below_last(&"3".into(), None).unwrap();
@@ -102,7 +102,7 @@ fn probe_that_nobody_can_answer_is_not_owed_again_for_the_same_reason() {
 }
 
 #[test]
-fn event_older_than_its_object_in_the_cache_is_a_setback_and_no_other_is() {
+fn only_an_event_older_than_its_cached_object_is_a_rollback() {
     let mut machine = watching();
     let mut below =
         |cached: Option<ResourceVersion>| machine.below_last(&"5".into(), cached.as_ref());
@@ -116,7 +116,7 @@ fn event_older_than_its_object_in_the_cache_is_a_setback_and_no_other_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn setback_that_the_cache_or_a_probe_shows_is_followed_by_one_list_at_unset() {
+async fn a_rollback_detected_by_the_cache_or_a_probe_is_followed_by_one_list_at_unset() {
     after_start(
         "event modified 12\nbelow 3\nbelow 4 6\npage 5\nreplaced",
         &expect![[r#"
@@ -144,7 +144,7 @@ async fn setback_that_the_cache_or_a_probe_shows_is_followed_by_one_list_at_unse
 }
 
 #[test]
-fn disabled_detection_sends_no_probe_and_sees_no_setback_in_events() {
+fn disabled_detection_sends_no_probe_and_detects_no_rollback_in_events() {
     let config = RequestOptions {
         rollback_detection: Some(RollbackDetection::Disabled),
         ..listing()
@@ -167,7 +167,7 @@ fn disabled_detection_sends_no_probe_and_sees_no_setback_in_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streaming_list_that_empties_a_cache_is_confirmed_by_one_list_of_the_newest_state() {
+async fn a_streaming_list_that_empties_a_cache_is_confirmed_by_one_list_at_unset() {
     check(
         streaming(),
         "streamed 10\nerror expired\nunconfirmed\npage 12\nreplaced\nopened\nwait 120\nerror expired",

@@ -26,7 +26,7 @@ async fn throttling_and_refused_connections_watch_again_without_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_other_refusal_or_error_lists_after_a_pause() {
+async fn any_other_rejection_or_error_is_followed_by_a_list_after_a_pause() {
     after_start(
         "refused 500\nslept\npage 11\nreplaced\nerror very-short\nslept\npage 11\nreplaced\nerror garbage\nslept\npage 11\nreplaced\nrefused expired\nslept",
         &expect![[r#"
@@ -52,7 +52,7 @@ async fn any_other_refusal_or_error_lists_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn internal_errors_are_listed_after_unless_there_is_a_budget_for_them() {
+async fn internal_errors_are_followed_by_a_list_unless_a_retry_budget_is_set() {
     after_start(
         "error internal\nslept",
         &expect![[r#"

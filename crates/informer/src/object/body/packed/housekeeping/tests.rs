@@ -138,7 +138,7 @@ async fn a_dictionary_of_few_objects_is_trained_in_place() {
 }
 
 #[tokio::test]
-async fn a_list_waits_for_the_first_dictionary_only() {
+async fn only_the_first_dictionary_delays_a_list() {
     let mut training = Training::new();
     let first =
         PackedDecoder::<ConfigMap>::new(PackOptions::new(OFFLOADED_MIN), open, Box::new(|_| {}));

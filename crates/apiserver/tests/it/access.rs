@@ -1,4 +1,4 @@
-//! Who may do what, in process.
+//! Authentication and authorization, in process.
 
 use expect_test::expect;
 use http_body_util::Full;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{Reply, Watch, builder, get, pod, request, send, with};
 
-/// A server with a pod that wants tokens: `admin` of one who may do everything, `reader` of one who may read pods in `default`.
+/// A server with a pod and two tokens: `admin` may do everything, `reader` may read pods in `default`.
 fn guarded() -> Server {
     builder()
         .seed([pod("a")])
@@ -77,7 +77,7 @@ async fn a_request_that_no_rule_allows_receives_403() {
     assert_eq!(
         get(&server, "/apis").await.code,
         200,
-        "discovery is for all"
+        "discovery is allowed for every user"
     );
     let master = server.with_token("admin");
     assert_eq!(with(&master, "POST", PODS, &pod("b")).await.code, 201);
@@ -107,7 +107,10 @@ async fn a_revoked_token_is_rejected_and_open_watches_continue() {
     let reader = server.with_token("reader");
     let mut watch = Watch::open(&reader, &format!("{PODS}?watch=1&resourceVersion=1")).await;
     assert!(server.access().revoke_token("reader"));
-    assert!(!server.access().revoke_token("reader"), "it is gone");
+    assert!(
+        !server.access().revoke_token("reader"),
+        "it is already revoked"
+    );
     assert_eq!(get(&reader, PODS).await.code, 401);
     server.create(pod("b")).unwrap();
     assert_eq!(watch.trace().await, "ADDED b 2\n");
@@ -115,7 +118,7 @@ async fn a_revoked_token_is_rejected_and_open_watches_continue() {
     assert_eq!(
         get(&server, PODS).await.code,
         401,
-        "no token is left, and one is still asked for"
+        "a token is required although none is left"
     );
     server.access().grant_token("renewed", User::new("jane"));
     assert_eq!(get(&server.with_token("renewed"), PODS).await.code, 200);
@@ -233,7 +236,7 @@ async fn a_rules_review_lists_the_rules_of_the_caller() {
     let listed = reply.json["status"]["resourceRules"].as_array().unwrap();
     let expected =
         json!({"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["pods"]});
-    assert_eq!(listed.len(), 3, "two on oneself, and {expected}");
+    assert_eq!(listed.len(), 3, "two for the user itself, and {expected}");
     assert_eq!(listed[2], expected);
     let elsewhere = rules("x").await;
     assert_eq!(

@@ -22,7 +22,7 @@ async fn typed_objects_are_written_and_read() {
     let created = api.create(&PostParams::default(), &pod).await.unwrap();
     assert_eq!(created.resource_version().as_deref(), Some("2"));
     let deleted = api.delete("b", &DeleteParams::default()).await.unwrap();
-    let gone = deleted.left().expect("a pod is shown as it was");
+    let gone = deleted.left().expect("the response is the pod");
     assert_eq!(gone.metadata.name.as_deref(), Some("b"));
 }
 
@@ -42,7 +42,7 @@ async fn rejections_are_returned_unchanged_and_not_retried() {
         (status.code, status.reason.as_str()),
         (429, "TooManyRequests")
     );
-    assert_eq!(server.requests().len(), 1, "nobody tried again unseen");
+    assert_eq!(server.requests().len(), 1, "the client did not retry");
 }
 
 #[tokio::test(start_paused = true)]

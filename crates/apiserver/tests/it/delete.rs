@@ -1,4 +1,4 @@
-//! Deletion: at once, in two phases, by collection, under conditions.
+//! Deletion: at once, in two phases, of a collection, with preconditions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,7 +52,7 @@ async fn an_object_with_finalizers_is_deleted_in_two_phases() {
     assert_eq!(
         delete(&server, A).await.json,
         marked.json,
-        "a second delete moves nothing"
+        "a second deletion changes nothing"
     );
 
     let more = json!({"metadata": {"finalizers": ["example.com/hold", "example.com/new"]}});
@@ -143,7 +143,7 @@ async fn propagation_policies_add_their_finalizers() {
         assert_eq!(background.json["kind"], "Pod");
         assert!(
             server.get("v1", "pods", "default/a").is_none(),
-            "takes the finalizer away again"
+            "the finalizer is removed again"
         );
     }
     let server = pods(&["a"]);
@@ -170,7 +170,7 @@ async fn orphan_dependents_false_receives_202_if_a_finalizer_keeps_the_object() 
     );
 }
 
-/// A pod that runs on a node, where it has 30 seconds to end unless it says otherwise.
+/// A pod that is bound to a node and has the default grace period of 30 seconds.
 fn bound(name: &str) -> Value {
     let mut bound = pod(name);
     bound["spec"]["nodeName"] = json!("n1");
@@ -183,10 +183,10 @@ fn grace(seconds: i64) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_without_a_node_is_marked_and_removed_by_one_request() {
-    for asked in [None, Some(0), Some(30)] {
+    for requested in [None, Some(0), Some(30)] {
         let server = pods(&["a"]);
         let mut watch = Watch::open(&server, WATCH).await;
-        let reply = match asked {
+        let reply = match requested {
             None => delete(&server, A).await,
             Some(seconds) => with(&server, "DELETE", A, &grace(seconds)).await,
         };
@@ -195,7 +195,7 @@ async fn a_pod_without_a_node_is_marked_and_removed_by_one_request() {
         assert_eq!(metadata["deletionTimestamp"], "2027-01-15T08:00:00Z");
         assert_eq!(metadata["deletionGracePeriodSeconds"], 0);
         assert_eq!(metadata["generation"], 2);
-        assert_eq!(reply.revision(), "3", "the deletion's");
+        assert_eq!(reply.revision(), "3", "the revision of the deletion");
         assert_eq!(watch.trace().await, "MODIFIED a 2\nDELETED a 3\n");
         assert!(server.get("v1", "pods", "default/a").is_none());
     }
@@ -207,21 +207,25 @@ async fn a_pod_on_a_node_stays_until_it_is_deleted_without_grace_period() {
     let mut watch = Watch::open(&server, WATCH).await;
     let marked = delete(&server, A).await.json;
     let metadata = &marked["metadata"];
-    assert_eq!(metadata["deletionGracePeriodSeconds"], 30, "nobody said");
+    assert_eq!(metadata["deletionGracePeriodSeconds"], 30, "the default");
     assert_eq!(metadata["deletionTimestamp"], "2027-01-15T08:00:30Z");
     assert_eq!(metadata["generation"], 2);
 
-    assert_eq!(delete(&server, A).await.json, marked, "it is running");
+    assert_eq!(
+        delete(&server, A).await.json,
+        marked,
+        "a second deletion changes nothing"
+    );
     let longer = with(&server, "DELETE", A, &grace(60)).await.json;
-    assert_eq!(longer, marked, "grace is never prolonged");
+    assert_eq!(longer, marked, "a grace period is never extended");
     let foreground = json!({"propagationPolicy": "Foreground"});
     let meanwhile = with(&server, "DELETE", A, &foreground).await.json;
-    assert_eq!(meanwhile, marked, "nor finalizers put");
+    assert_eq!(meanwhile, marked, "no finalizer is added");
     let shorter = with(&server, "DELETE", A, &grace(5)).await.json;
     assert_eq!(shorter["metadata"]["deletionGracePeriodSeconds"], 5);
     assert_eq!(
         shorter["metadata"]["deletionTimestamp"], "2027-01-15T08:00:05Z",
-        "counted from the first deletion"
+        "the time counts from the first deletion"
     );
     assert_eq!(shorter["metadata"]["generation"], 2);
     let negative = with(&server, "DELETE", A, &grace(-7)).await.json;
@@ -240,7 +244,7 @@ async fn a_pod_on_a_node_stays_until_it_is_deleted_without_grace_period() {
 async fn the_grace_period_of_a_pod_is_that_of_the_request_or_of_its_spec() {
     let mut own = bound("a");
     own["spec"]["terminationGracePeriodSeconds"] = json!(7);
-    for (mut pod, phase, asked, expected) in [
+    for (mut pod, phase, requested, expected) in [
         (own.clone(), "Running", None, Some(7)),
         (own.clone(), "Running", Some(9), Some(9)),
         (own.clone(), "Running", Some(-1), Some(1)),
@@ -251,14 +255,14 @@ async fn the_grace_period_of_a_pod_is_that_of_the_request_or_of_its_spec() {
     ] {
         pod["status"] = json!({"phase": phase});
         let server = builder().seed([pod]).build();
-        let options = asked.map_or(json!({}), grace);
+        let options = requested.map_or(json!({}), grace);
         assert_eq!(with(&server, "DELETE", A, &options).await.code, 200);
         let left = server.get("v1", "pods", "default/a");
         let given = left.map(|pod| pod["metadata"]["deletionGracePeriodSeconds"].clone());
         assert_eq!(
             given,
             expected.map(|seconds| json!(seconds)),
-            "{phase} {asked:?}"
+            "{phase} {requested:?}"
         );
     }
 }
@@ -278,11 +282,11 @@ async fn a_shortened_grace_period_does_not_end_before_now() {
     );
     assert_eq!(
         late["metadata"]["deletionGracePeriodSeconds"], 1,
-        "it is still to be ended by somebody"
+        "at least one second remains"
     );
     elapsed.store(40, Ordering::Relaxed);
     with(&server, "DELETE", A, &grace(0)).await;
-    assert_eq!(get(&server, A).await.code, 404, "however late that is");
+    assert_eq!(get(&server, A).await.code, 404, "after the deadline too");
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,14 +298,18 @@ async fn a_pod_is_removed_after_its_finalizers_and_its_grace_period() {
     let server = builder().seed([held.clone()]).build();
     delete(&server, A).await;
     assert_eq!(with(&server, "PATCH", A, &release).await.code, 200);
-    assert_eq!(get(&server, A).await.code, 200, "its grace is not over");
+    assert_eq!(
+        get(&server, A).await.code,
+        200,
+        "its grace period has not ended"
+    );
     with(&server, "DELETE", A, &grace(0)).await;
     assert_eq!(get(&server, A).await.code, 404);
 
     let server = builder().seed([held]).build();
     let mut watch = Watch::open(&server, WATCH).await;
     with(&server, "DELETE", A, &grace(0)).await;
-    assert_eq!(get(&server, A).await.code, 200, "a finalizer holds it");
+    assert_eq!(get(&server, A).await.code, 200, "a finalizer keeps it");
     with(&server, "PATCH", A, &release).await;
     assert_eq!(watch.trace().await, "MODIFIED a 2\nDELETED a 3\n");
 }
@@ -358,12 +366,12 @@ async fn a_collection_is_deleted_by_selector() {
     assert_eq!(reply.code, 200);
     assert_eq!(
         reply.json["items"], found.json["items"],
-        "what was found is answered, not what became of it"
+        "the response contains the objects before their deletion"
     );
     assert_eq!(
         watch.trace().await,
         "MODIFIED a 4\nDELETED a 5\nMODIFIED c 6\n",
-        "each as if it were deleted alone"
+        "each is deleted as by a request of its own"
     );
     let options = json!({"gracePeriodSeconds": 0});
     with(&server, "DELETE", PODS, &options).await;

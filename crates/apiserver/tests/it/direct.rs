@@ -1,4 +1,4 @@
-//! What the owner of a server does with it: seeds and direct calls.
+//! Seeds and direct calls, which send no request.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Discovery, version, health, and paths that lead nowhere.
+//! Discovery, version, health, and paths that are not served.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Each fault does what it says, and nothing more.
+//! The effect of each fault, and its limits.
 
 use std::io;
 
@@ -60,7 +60,7 @@ async fn a_frozen_watch_sends_nothing_until_the_thaw_and_then_everything() {
     assert_eq!(
         watch.trace_for(long).await,
         "",
-        "not even the deadline ends it"
+        "the deadline does not end it"
     );
     assert_eq!(frozen_from_the_start.trace().await, "");
     server.faults().thaw_watches();
@@ -186,7 +186,7 @@ async fn a_refused_connection_is_an_error_and_not_a_logged_request() {
     let error = server
         .call(request)
         .await
-        .expect_err("no connection, no answer");
+        .expect_err("the connection is refused");
     let error = error.downcast_ref::<io::Error>().expect("an io error");
     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     assert!(server.requests().is_empty());
@@ -246,7 +246,7 @@ async fn a_restart_ends_watches_and_drops_the_history() {
     assert_eq!(
         get(&server, &exact).await.names(),
         ["a"],
-        "the store knows more than its caches"
+        "storage keeps more history than the watch cache"
     );
     assert_eq!(server.revision(), 2);
 }
@@ -288,8 +288,12 @@ async fn a_restored_server_continues_at_an_older_revision_without_history() {
     );
     let mut ahead = Watch::open(&server, &format!("{PODS}?watch=1&resourceVersion=4")).await;
     server.create(pod("c")).unwrap();
-    assert_eq!(server.revision(), 3, "a revision comes again");
-    assert_eq!(ahead.trace().await, "", "that is the past to this watch");
+    assert_eq!(server.revision(), 3, "a revision is used again");
+    assert_eq!(
+        ahead.trace().await,
+        "",
+        "the event is older than the start of this watch"
+    );
     let path = format!("{PODS}?watch=1&resourceVersion=4&allowWatchBookmarks=true");
     let mut bookmarked = Watch::open(&server, &path).await;
     server.faults().send_bookmarks();
@@ -298,7 +302,7 @@ async fn a_restored_server_continues_at_an_older_revision_without_history() {
     assert_eq!(
         bookmarked.trace().await,
         "BOOKMARK 4\n",
-        "no bookmark leads it back"
+        "no bookmark has a lower revision"
     );
 }
 
@@ -312,7 +316,7 @@ async fn a_revision_that_cannot_be_restored_changes_nothing() {
     server.faults().inject("expire history").unwrap();
     let past = server.faults().restart_at(1).unwrap_err();
     assert_eq!(past.code(), 410);
-    assert_eq!(watch.trace().await, "ADDED b 2\n", "it goes on");
+    assert_eq!(watch.trace().await, "ADDED b 2\n", "the watch continues");
     server.faults().inject("restart back 0").unwrap();
     assert_eq!(
         (watch.trace().await.as_str(), server.revision()),

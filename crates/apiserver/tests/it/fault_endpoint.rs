@@ -1,4 +1,4 @@
-//! Faults over HTTP.
+//! The endpoint that adds, shows and clears faults over HTTP.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -37,7 +37,7 @@ async fn a_plan_is_added_read_and_cleared_over_http() {
     assert_eq!(
         server.requests().len(),
         2,
-        "the end point is not in the log"
+        "requests to the endpoint are not recorded"
     );
 }
 

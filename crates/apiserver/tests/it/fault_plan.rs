@@ -1,4 +1,4 @@
-//! What each sentence of a fault plan does on the wire.
+//! The effect of each statement of a fault plan; those on bodies and on events are in submodules.
 
 mod body;
 mod events;
@@ -25,8 +25,8 @@ fn planned(plan: &str) -> Server {
     builder.faults(plan).expect("a plan").build()
 }
 
-/// What a watch from revision 1 is told of `b`, `c`, … one after the other.
-async fn told(server: &Server, names: &[&str]) -> String {
+/// Creates these pods one by one, and returns the trace of a watch from revision 1.
+async fn created_trace(server: &Server, names: &[&str]) -> String {
     let mut watch = Watch::open(server, WATCH).await;
     let mut trace = String::new();
     for name in names {
@@ -39,10 +39,10 @@ async fn told(server: &Server, names: &[&str]) -> String {
 async fn open(server: &Server, uri: &str) -> Body {
     let request = request("GET", uri).body(Full::<Bytes>::default()).unwrap();
     let mut server = server.clone();
-    server.call(request).await.expect("an answer").into_body()
+    server.call(request).await.expect("a response").into_body()
 }
 
-/// The chunks that come until there is silence, and whether the end did.
+/// Returns the chunks until nothing more is received, and whether the body has ended.
 async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     let mut chunks = Vec::new();
     loop {
@@ -65,12 +65,12 @@ async fn fault_statuses_equal_those_of_kubernetes() {
     let server = planned(
         "list pods: 429 plain x1; list pods: 429 retry-after=7 x1; list pods: 503 plain retry-after=3 x1; list pods: 504 too-large retry-after=1 x1",
     );
-    let mut told = String::new();
+    let mut shown = String::new();
     for _ in 0..4 {
         let reply = get(&server, PODS).await;
         let header = |name: &str| reply.headers.get(name).map(|value| value.to_str().unwrap());
         writeln!(
-            told,
+            shown,
             "{} {:?} {:?} {:?}\n{}",
             reply.code,
             header("content-type"),
@@ -89,7 +89,7 @@ async fn fault_statuses_equal_those_of_kubernetes() {
         the server is currently unable to handle the request
         504 Some("application/json") Some("1") None
         {"apiVersion":"v1","code":504,"details":{"causes":[{"message":"Too large resource version","reason":"ResourceVersionTooLarge"}],"retryAfterSeconds":1},"kind":"Status","message":"Timeout: Too large resource version: 2, current: 1","metadata":{},"reason":"Timeout","status":"Failure"}
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&shown);
     assert_eq!(get(&server, PODS).await.code, 200);
 }
 
@@ -100,7 +100,7 @@ async fn a_reset_request_fails_without_a_response_and_changes_nothing() {
         let post = request("POST", "/api/v1/namespaces/default/pods");
         post.body(Full::from(pod("b").to_string())).unwrap()
     };
-    let error = server.call(post()).await.expect_err("no answer");
+    let error = server.call(post()).await.expect_err("no response");
     let error = error.downcast_ref::<std::io::Error>().expect("an io error");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     assert_eq!(server.revision(), 1);
@@ -132,7 +132,7 @@ async fn chances_depend_on_the_seed_and_the_printed_plan_reproduces_them() {
         for _ in 0..100 {
             codes.push(get(server, PODS).await.code);
         }
-        (codes, told(server, &names).await)
+        (codes, created_trace(server, &names).await)
     };
     let first = planned(plan);
     let printed = first.faults().plan();
@@ -178,7 +178,7 @@ async fn the_printed_plan_shows_how_often_each_fault_still_applies() {
 async fn a_plan_with_an_error_has_no_effect() {
     let server = pods(&["a"]);
     let error = server.faults().inject("list pods: 500\nlist pods: 6oo");
-    let error = error.expect_err("a mistake");
+    let error = error.expect_err("an error");
     assert_eq!((error.line(), error.column()), (2, 12));
     assert_eq!(get(&server, PODS).await.code, 200);
 }
@@ -199,15 +199,11 @@ async fn actions_affect_only_the_watches_that_they_name() {
         "BOOKMARK 1 end\nundecodable x\nBOOKMARK 1\n"
     );
     let mut later = Watch::open(&server, "/api/v1/pods?watch=1").await;
-    assert_eq!(
-        later.trace().await,
-        "",
-        "one that opens later is frozen too"
-    );
+    assert_eq!(later.trace().await, "", "a later watch is frozen too");
     faults.inject("thaw watch nodes").unwrap();
     assert_eq!(pods.trace().await, "");
     let mut still = Watch::open(&server, "/api/v1/pods?watch=1").await;
-    assert_eq!(still.trace().await, "", "the thaw was for others");
+    assert_eq!(still.trace().await, "", "the thaw was for other watches");
     faults.inject("thaw watch pods; cut watch nodes").unwrap();
     assert_eq!(pods.trace().await, "ADDED a 2\n");
     assert_eq!(later.trace().await, "ADDED a 2\n");
@@ -216,7 +212,7 @@ async fn actions_affect_only_the_watches_that_they_name() {
     drop(healthy);
     assert_eq!(nodes.trace().await, "end\n");
     faults.inject("break watch pods in default").unwrap();
-    assert_eq!(pods.trace().await, "", "its watch is of all namespaces");
+    assert_eq!(pods.trace().await, "", "this watch covers all namespaces");
     faults.inject("break watch pods").unwrap();
     assert_eq!(
         pods.trace().await,
@@ -225,7 +221,7 @@ async fn actions_affect_only_the_watches_that_they_name() {
     assert_eq!(
         hits(&server),
         ["freeze, break", "cut", "freeze, break", "freeze, break", ""],
-        "a watch that is gone is hit no more"
+        "a closed watch is not affected"
     );
 }
 
@@ -258,7 +254,11 @@ async fn cleared_faults_no_longer_affect_open_watches_and_no_event_is_lost() {
     let server = planned("watch pods: swap event 1; watch pods: drop event 3");
     let mut watch = Watch::open(&server, WATCH).await;
     server.create(pod("b")).unwrap();
-    assert_eq!(watch.trace().await, "", "it waits to be overtaken");
+    assert_eq!(
+        watch.trace().await,
+        "",
+        "it waits for the event to swap with"
+    );
     server.faults().clear();
     assert_eq!(watch.trace().await, "ADDED b 2\n");
     server.create(pod("c")).unwrap();
@@ -281,7 +281,11 @@ async fn a_plan_injected_again_has_the_same_random_outcome() {
     let first = codes("list *: 500 chance=50%").await;
     assert_eq!(codes("list *: 500 chance=50%").await, first);
     let behind = "list nodes: 500 x1; seed 1; list *: 500 chance=50%";
-    assert_eq!(codes(behind).await, first, "a seed starts anew");
+    assert_eq!(
+        codes(behind).await,
+        first,
+        "a seed restarts the random numbers"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,6 +298,10 @@ async fn only_requests_that_a_fault_can_affect_are_counted() {
     assert_eq!(cut.trace().await, "ADDED b 2\nend\n");
     assert_eq!(get(&server, STREAMED).await.code, 422);
     let refused = planned("list pods: 500; list pods: cut x1; list pods: 503 x1");
-    assert_eq!(get(&refused, PODS).await.code, 500, "the first of two");
-    assert_eq!(hits(&refused), ["500"], "an answer leaves nothing to cut");
+    assert_eq!(
+        get(&refused, PODS).await.code,
+        500,
+        "the first of two faults applies"
+    );
+    assert_eq!(hits(&refused), ["500"], "a fault status has no body to cut");
 }

@@ -1,4 +1,4 @@
-//! Faults as the bytes of a TCP connection show them.
+//! The effect of faults on the bytes of a TCP connection.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -13,18 +13,18 @@ async fn listening(plan: &str) -> Listening {
     server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap()
 }
 
-/// Everything that comes back on a connection until the server closes it.
+/// Sends a request, and returns everything that is received until the server closes the connection.
 async fn talk(listening: &Listening, uri: &str) -> String {
     let mut stream = TcpStream::connect(listening.local_addr()).await.unwrap();
     let head = format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    // A reset is an end too; what came before it counts.
+    // A reset ends the connection too; the bytes before it are returned.
     let _ = stream.read_to_end(&mut bytes).await;
     String::from_utf8(bytes).unwrap()
 }
 
-/// What follows the head.
+/// The part of a response after its head.
 fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").expect("a head").1
 }
@@ -52,7 +52,7 @@ async fn a_cut_body_has_a_last_chunk_and_a_broken_one_has_none() {
     assert_eq!(
         body(&broken),
         "10\r\n{\"kind\":\"PodList\r\n",
-        "what stands before the break arrives"
+        "the bytes before the break are received"
     );
     listening.shutdown().await;
 }

@@ -40,7 +40,7 @@ async fn no_patch_makes_an_object_larger_than_a_request_may_be() {
     }
     let fits = json!({"data": {"more": "z".repeat(1_000_000)}});
     assert_eq!(with(&server, "PATCH", &uri, &fits).await.code, 200);
-    assert_eq!(server.revision(), 3, "what was refused is no revision");
+    assert_eq!(server.revision(), 3, "a rejected request adds no revision");
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,13 +54,13 @@ async fn a_full_store_rejects_growth_and_allows_deletions() {
             break reply;
         }
         stored += 1;
-        assert!(stored < 100, "it is never full");
+        assert!(stored < 100, "the limit is never reached");
     };
     assert_eq!(
         full.refusal(),
         "500 -: etcdserver: mvcc: database space exceeded"
     );
-    assert_eq!(stored, 10, "the namespaces of every cluster count too");
+    assert_eq!(stored, 10, "the system namespaces count too");
     let revision = server.revision();
     let m0 = format!("{MAPS}/m0");
     let grows = with(&server, "PUT", &m0, &map("m0", 20_000)).await;
@@ -179,7 +179,7 @@ async fn the_length_of_field_errors_is_limited() {
     for validation in ["Strict", "Warn"] {
         let reply = send(&server, patch(validation)).await;
         let headers: usize = reply.headers.values().map(http::HeaderValue::len).sum();
-        // A refusal shows what became of the object, and not with each complaint.
+        // A rejection contains the resulting object once, and not with each error.
         assert!(reply.text.len() < 4 * body.len(), "{}", reply.text.len());
         assert!(headers < 20_000, "{headers}");
     }
@@ -229,10 +229,10 @@ async fn a_long_object_is_sent_completely_in_short_chunks() {
         format!("{MAPS}{options}"),
         format!("{MAPS}/m"),
     ] {
-        let asked = request("GET", &uri).body(Full::<Bytes>::default());
+        let list = request("GET", &uri).body(Full::<Bytes>::default());
         let mut body = server
             .clone()
-            .call(asked.unwrap())
+            .call(list.unwrap())
             .await
             .unwrap()
             .into_body();
@@ -248,7 +248,7 @@ async fn a_long_object_is_sent_completely_in_short_chunks() {
     }
 }
 
-/// The length of the longest text in a document.
+/// Returns the length of the longest text in a document.
 fn longest(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -291,7 +291,10 @@ async fn unread_lists_and_watches_are_evicted_for_others() {
         (written.status().as_u16(), server.revision()),
         (200, revision + 1)
     );
-    assert!(written.into_body().collect().await.is_err(), "it is no 429");
+    assert!(
+        written.into_body().collect().await.is_err(),
+        "the response is not a 429"
+    );
     tokio::time::advance(std::time::Duration::from_secs(61)).await;
     assert_eq!(get(&server, "/api/v1/pods").await.names(), ["a"]);
     let first = stopped.remove(0).into_body().collect().await;

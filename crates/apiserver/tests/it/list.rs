@@ -1,4 +1,4 @@
-//! Lists: which moment, which objects, and what is refused.
+//! Lists: their revision, their objects, and rejected options.
 
 use serde_json::json;
 
@@ -26,12 +26,12 @@ async fn a_list_is_ordered_by_key_and_has_its_revision() {
     assert_eq!(
         namespaces,
         ["a-b", "a", "a", "b"],
-        "'-' sorts before '/', as in etcd"
+        "'-' precedes '/', as in etcd"
     );
     assert_eq!(
         list.revision(),
         "5",
-        "a write to another kind raises it too"
+        "a write of another kind increases it too"
     );
     assert_eq!(
         get(&server, "/api/v1/namespaces/a/pods").await.names(),
@@ -78,7 +78,7 @@ async fn built_in_lists_start_with_metadata_and_custom_ones_end_with_it() {
     );
 }
 
-/// Three pods; the third came at revision 3, and the first was deleted at 4.
+/// Three pods, of which the third was created at revision 3, and the first was deleted at 4.
 async fn names(query: &str, cache: WatchCache) -> String {
     let server = builder()
         .watch_cache(cache)
@@ -246,7 +246,7 @@ async fn an_exact_list_of_an_expired_revision_receives_410() {
     assert_eq!(
         get(&server, &exact(2)).await.names(),
         ["a", "b"],
-        "the present revision is known"
+        "the current revision is known"
     );
 }
 

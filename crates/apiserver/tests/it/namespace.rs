@@ -1,4 +1,4 @@
-//! Namespaces: what they are born with, and how they end.
+//! Namespaces: their initial content, and their deletion.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}})
 }
 
-/// In namespace `n`, on a node, with this grace period.
+/// A pod in namespace `n`, bound to a node, with this grace period.
 fn bound(name: &str, seconds: i64) -> Value {
     let mut pod = pod(&format!("n/{name}"));
     pod["spec"]["nodeName"] = json!("node");
@@ -128,10 +128,10 @@ async fn content_is_deleted_after_the_pods_and_the_namespace_last() {
 
     let at_once = json!({"gracePeriodSeconds": 0});
     with(&server, "DELETE", &format!("{N}/pods/a"), &at_once).await;
-    assert_eq!(maps.trace().await, "", "a pod is left");
+    assert_eq!(maps.trace().await, "", "a pod still exists");
     with(&server, "DELETE", &format!("{N}/pods/b"), &at_once).await;
     assert_eq!(maps.trace().await, "DELETED k 13\nMODIFIED m 14\n");
-    assert_eq!(namespaces.trace().await, "", "a finalizer holds a map");
+    assert_eq!(namespaces.trace().await, "", "a finalizer keeps a map");
 
     let release = json!({"metadata": {"finalizers": null}});
     let map = format!("{N}/configmaps/m");
@@ -168,7 +168,11 @@ async fn a_terminating_namespace_rejects_only_creations() {
     let m = format!("{N}/configmaps/m");
     assert_eq!(with(&server, "PATCH", &m, &late).await.code, 200);
     let again = delete(&server, N).await;
-    assert_eq!((again.code, again.revision()), (200, "3"), "nothing moves");
+    assert_eq!(
+        (again.code, again.revision()),
+        (200, "3"),
+        "nothing changes"
+    );
     assert_eq!(
         with(&server, "POST", ALL, &namespace("n")).await.refusal(),
         "409 AlreadyExists: namespaces \"n\" already exists"
@@ -220,12 +224,12 @@ async fn only_the_finalize_subresource_writes_spec_finalizers() {
     }
     body["spec"] = json!({});
     with(&server, "PUT", &finalize, &body).await;
-    assert_eq!(get(&server, N).await.code, 200, "nobody has deleted it");
+    assert_eq!(get(&server, N).await.code, 200, "it was not deleted");
     assert_eq!(delete(&server, N).await.code, 200);
     let left = get(&server, N).await.json;
     assert_eq!(
         left["status"]["phase"], "Terminating",
-        "a first deletion removes nothing"
+        "the first deletion removes nothing"
     );
     assert_eq!(delete(&server, N).await.code, 200);
     assert_eq!(get(&server, N).await.code, 404);

@@ -1,4 +1,4 @@
-//! The OpenAPI documents, as far as `kubectl` reads them before it writes and explains.
+//! The parts of the OpenAPI documents that `kubectl` reads before it writes and explains.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use kube_informer_apiserver::{Kind, Kinds, Scope};
 
 use crate::ask::{builder, get};
 
-/// Everything that is referred to in a document.
+/// Returns all references in a document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
-            // A schema of schemas has a property of that name, which is no reference.
+            // A schema of schemas has a property of that name, which is not a reference.
             if let Some(target) = members.get("$ref").and_then(Value::as_str) {
                 found.insert(target.to_owned());
             }

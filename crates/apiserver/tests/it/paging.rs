@@ -1,4 +1,4 @@
-//! Lists in pages: one moment, whatever is written meanwhile.
+//! Lists in pages: one revision, although objects change.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -11,7 +11,7 @@ const PODS: &str = "/api/v1/pods";
 fn next(page: &Reply, limit: u32) -> String {
     format!(
         "{PODS}?limit={limit}&continue={}",
-        page.continue_token().expect("there is more")
+        page.continue_token().expect("more pages follow")
     )
 }
 
@@ -40,7 +40,7 @@ async fn pages_show_one_revision_while_objects_change() {
     assert_eq!(
         last.json["metadata"],
         json!({"resourceVersion": "5"}),
-        "nothing remains"
+        "no object remains"
     );
 }
 
@@ -110,7 +110,7 @@ async fn an_expired_token_is_replaced_by_one_that_shows_the_current_state() {
     assert_eq!(
         third.names(),
         ["c", "d"],
-        "the next token is pinned to the new moment"
+        "the next token keeps the new revision"
     );
     assert_eq!((third.revision(), third.continue_token()), ("5", None));
 }

@@ -1,4 +1,4 @@
-//! Requests in protobuf, as Go clients send them: where they are taken, and where not.
+//! Requests in protobuf, as Go clients send them: where they are accepted and where they are not.
 
 use http_body_util::Full;
 use kube_informer_apiserver::{Kind, Scope, Server};
@@ -7,7 +7,7 @@ use crate::ask::{Reply, builder, get, pods, request, send};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// A field with a length: text or a message of less than 128 bytes.
+/// A length-delimited field: text or a message of less than 128 bytes.
 fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     let length = u8::try_from(bytes.len()).unwrap();

@@ -1,4 +1,4 @@
-//! The request log tells what was asked and answered.
+//! The request log records requests and responses.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ async fn a_cleared_log_is_empty_and_its_numbers_continue() {
             .collect::<Vec<_>>(),
         [2]
     );
-    assert_eq!(before.len(), 1, "a copy stays as it is");
+    assert_eq!(before.len(), 1, "a copy does not change");
 }
 
 #[tokio::test(start_paused = true)]

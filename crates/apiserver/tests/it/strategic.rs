@@ -1,4 +1,4 @@
-//! Strategic merge patches over HTTP: which lists are merged, in which order, and what is refused.
+//! Strategic merge patches over HTTP: merged lists, their order, and rejected patches.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -25,19 +25,19 @@ fn serving(api_version: &str, kind: &str, spec: &Value) -> Server {
     builder().seed([object]).build()
 }
 
-/// What a patch makes of a pod's spec.
+/// Returns a pod's spec after a patch.
 async fn patched(spec: &Value, patch: &Value) -> Value {
     let reply = strategic(&serving("v1", "Pod", spec), POD, &json!({ "spec": patch })).await;
     assert_eq!(reply.code, 200, "{}", reply.text);
     reply.json["spec"].clone()
 }
 
-/// What a patch of a pod's spec is refused with.
+/// Returns the rejection of a patch of a pod's spec.
 async fn refused(spec: &Value, patch: &Value) -> String {
     let server = serving("v1", "Pod", spec);
     let reply = strategic(&server, POD, &json!({ "spec": patch })).await;
     let stored = server.get("v1", "pods", "default/a").unwrap();
-    assert_eq!(&stored["spec"], spec, "a refused patch changes nothing");
+    assert_eq!(&stored["spec"], spec, "a rejected patch changes nothing");
     reply.refusal()
 }
 
@@ -168,7 +168,7 @@ async fn set_element_order_also_orders_items_that_the_patch_does_not_contain() {
     assert_eq!(
         patched(&spec, &room).await,
         json!({"containers": [{"name": "b"}, {"name": "c"}, {"name": "new"}, {"name": "d"}]}),
-        "a new item takes the place behind those that are left"
+        "a new item follows the remaining ones"
     );
     let alone = json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]});
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What a new server has before its first request, and the namespaces that objects need.
+//! The objects of a new server before its first request, and the namespaces that objects require.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// What is stored under the name `kubernetes`, without what the server sets.
+/// The objects named `kubernetes`, without the fields that the server sets.
 fn kubernetes(server: &Server, api_version: &str, plural: &str) -> Value {
     let mut object = server
         .get(api_version, plural, "default/kubernetes")

@@ -1,4 +1,4 @@
-//! What a watch tells once it is open.
+//! The events of an open watch.
 
 use std::time::Duration;
 
@@ -58,7 +58,11 @@ async fn selectors_turn_updates_into_additions_and_deletions() {
     let expected = "MODIFIED a 2\nDELETED a 3\nADDED a 5\nDELETED a 6\n";
     assert_eq!(live.trace().await, expected);
     let mut replayed = Watch::open(&server, &selected).await;
-    assert_eq!(replayed.trace().await, expected, "a replay tells the same");
+    assert_eq!(
+        replayed.trace().await,
+        expected,
+        "a replay has the same events"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,8 +147,8 @@ async fn bookmarks_are_sent_every_minute_and_two_seconds_before_the_deadline() {
         (5, "BOOKMARK 1\n"),
         (4, "BOOKMARK 1\nend\n"),
     ] {
-        let told = watch.trace_for(Duration::from_secs(silence)).await;
-        assert_eq!(told, expected, "after {} s", began.elapsed().as_secs());
+        let received = watch.trace_for(Duration::from_secs(silence)).await;
+        assert_eq!(received, expected, "after {} s", began.elapsed().as_secs());
     }
     assert_eq!(began.elapsed().as_secs(), 130);
 }
@@ -194,7 +198,7 @@ async fn a_slow_watcher_is_closed_without_an_error() {
     assert_eq!(
         again.trace().await,
         "ADDED c 4\nADDED d 5\n",
-        "nothing is lost to one that resumes"
+        "a resumed watch misses no event"
     );
 }
 
@@ -227,12 +231,12 @@ async fn concurrent_writers_lose_no_update_and_watchers_miss_no_event() {
     let pod = server.get("v1", "pods", "default/a").unwrap();
     assert_eq!(
         pod["status"]["observedGeneration"], total,
-        "every write was on the newest state"
+        "every write was based on the newest state"
     );
-    let told = watch.trace().await;
-    let told: Vec<&str> = told.lines().collect();
+    let received = watch.trace().await;
+    let received: Vec<&str> = received.lines().collect();
     let expected: Vec<String> = (2..=total + 1)
         .map(|revision| format!("MODIFIED a {revision}"))
         .collect();
-    assert_eq!(told, expected);
+    assert_eq!(received, expected);
 }

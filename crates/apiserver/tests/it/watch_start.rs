@@ -1,4 +1,4 @@
-//! Where watches start, and which starts are refused.
+//! The start of watches, and rejected starts.
 
 use expect_test::{Expect, expect};
 
@@ -9,7 +9,7 @@ use crate::ask::{Watch, builder, get, pod, pods};
 const WATCH: &str = "/api/v1/pods?watch=1&timeoutSeconds=600";
 const STREAMING: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
-/// Two pods at 1 and 2, a third created at 3 and deleted at 4.
+/// Two pods at revisions 1 and 2, and a third that was created at 3 and deleted at 4.
 fn server() -> Server {
     let server = pods(&["b", "a"]);
     server.create(pod("c")).unwrap();
@@ -21,11 +21,11 @@ fn server() -> Server {
 async fn check(query: &str, trace: &Expect) {
     let server = server();
     let mut watch = Watch::open(&server, &format!("{WATCH}&{query}")).await;
-    let mut told = watch.trace().await;
+    let mut shown = watch.trace().await;
     server.create(pod("z")).unwrap();
-    told.push_str("--\n");
-    told.push_str(&watch.trace().await);
-    trace.assert_eq(&told);
+    shown.push_str("--\n");
+    shown.push_str(&watch.trace().await);
+    trace.assert_eq(&shown);
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +170,7 @@ async fn a_window_of_two_events_serves_watches_two_events_back() {
     assert_eq!(
         exact.names(),
         ["a"],
-        "storage remembers more than the watch cache"
+        "storage keeps more history than the watch cache"
     );
 }
 

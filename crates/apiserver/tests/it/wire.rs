@@ -1,4 +1,4 @@
-//! Over TCP: what the wire adds.
+//! Requests over TCP: connections, shutdown and limits.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ async fn one_http1_connection_serves_many_requests_and_chunked_watches() {
     assert_eq!(
         response.headers()["transfer-encoding"],
         "chunked",
-        "headers come before any event"
+        "headers are sent before any event"
     );
     let mut body = response.into_body();
     server.create(pod("b")).unwrap();
@@ -77,7 +77,11 @@ async fn one_http1_connection_serves_many_requests_and_chunked_watches() {
     server.faults().cut_watches();
     assert!(body.frame().await.is_none(), "a cut is a clean end");
     let again = connection.send_request(ask("/version")).await.unwrap();
-    assert_eq!(again.status(), 200, "the connection outlives the watch");
+    assert_eq!(
+        again.status(),
+        200,
+        "the connection stays open after the watch"
+    );
     listening.shutdown().await;
 }
 
@@ -116,7 +120,7 @@ async fn a_broken_watch_is_an_error_for_its_reader() {
         .unwrap();
     let mut body = response.into_body();
     server.faults().break_watches();
-    assert!(body.frame().await.expect("not a clean end").is_err());
+    assert!(body.frame().await.expect("the end is not clean").is_err());
     listening.shutdown().await;
 }
 
@@ -135,7 +139,7 @@ async fn a_closed_port_can_be_reused_at_once() {
     listening.shutdown().await;
     assert!(
         watch.frame().await.is_none_or(|frame| frame.is_err()),
-        "its watches are over"
+        "its watches have ended"
     );
     assert!(
         TcpStream::connect(address).await.is_err(),
@@ -165,7 +169,7 @@ async fn a_server_that_refuses_connections_closes_its_port() {
     }
     assert!(
         kept.send_request(ask("/api/v1/pods")).await.is_err(),
-        "open connections are no way in"
+        "open connections are refused too"
     );
     server.faults().refuse_connections(false);
     while TcpStream::connect(address).await.is_err() {
@@ -225,7 +229,7 @@ async fn no_task_is_left_after_a_shutdown() {
     assert_eq!(
         answered.load(Ordering::Relaxed),
         5,
-        "every peer saw its end"
+        "every peer received its end"
     );
     let handle = tokio::runtime::Handle::current();
     assert_eq!(handle.metrics().num_alive_tasks(), 0);

@@ -1,4 +1,4 @@
-//! Compressed answers, in process and over TCP.
+//! Compressed responses, in process and over TCP.
 
 use std::io::Read;
 
@@ -14,7 +14,7 @@ use tower_service::Service;
 use crate::ask::{builder, pod, request};
 use crate::wire::{connect, loopback};
 
-/// The longest answer that stays plain.
+/// Maximum length of a response that is not compressed.
 const THRESHOLD: usize = 128 * 1024;
 
 const MAP: &str = "/api/v1/namespaces/default/configmaps/m";
@@ -28,7 +28,7 @@ fn map(bytes: usize) -> Value {
     })
 }
 
-/// The headers and the bytes of an answer.
+/// The headers and the bytes of a response.
 async fn ask(server: &Server, method: Method, uri: &str, encoding: &str) -> (HeaderMap, Bytes) {
     let request = request(method.as_str(), uri).header("accept-encoding", encoding);
     let request = request.body(Full::<Bytes>::default()).unwrap();
@@ -133,7 +133,7 @@ async fn the_response_of_a_write_is_compressed_too() {
     let shown: Value = serde_json::from_slice(&unzip(&answer)).unwrap();
     assert!(
         shown["metadata"]["deletionTimestamp"].is_string(),
-        "it waits for its dependents"
+        "it waits for the deletion of its dependents"
     );
 }
 

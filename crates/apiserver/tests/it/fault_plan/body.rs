@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{PODS, WATCH, chunks, hits, open, planned, told};
+use super::{PODS, WATCH, chunks, created_trace, hits, open, planned};
 use crate::ask::{Watch, get, pod, pods};
 
 #[tokio::test(start_paused = true)]
@@ -16,7 +16,7 @@ async fn a_watch_is_cut_broken_or_frozen_after_the_given_number_of_events() {
         "watch pods: cut after 2 events x1; watch pods: break after 1 events skip=1 x1; watch pods: freeze after 1 events skip=2 x1",
     );
     assert_eq!(
-        told(&server, &["b", "c"]).await,
+        created_trace(&server, &["b", "c"]).await,
         "ADDED b 2\nADDED c 3\nend\n"
     );
     let mut broken = Watch::open(&server, WATCH).await;
@@ -65,7 +65,7 @@ async fn a_frozen_list_continues_when_faults_are_cleared() {
     let (rest, ended) = chunks(&mut body).await;
     assert!(ended);
     let list = [start.concat(), rest.concat()].concat();
-    let list: Value = serde_json::from_slice(&list).expect("nothing is lost");
+    let list: Value = serde_json::from_slice(&list).expect("no byte is lost");
     assert_eq!(list["items"][0]["metadata"]["name"], "a");
 }
 
@@ -99,7 +99,10 @@ async fn a_body_is_split_as_the_plan_states_and_its_content_is_unchanged() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_split_inside_its_events_delivers_all_of_them() {
     let server = planned("watch pods: split every 11 bytes");
-    assert_eq!(told(&server, &["b", "c"]).await, "ADDED b 2\nADDED c 3\n");
+    assert_eq!(
+        created_trace(&server, &["b", "c"]).await,
+        "ADDED b 2\nADDED c 3\n"
+    );
     let (sent, ended) = chunks(&mut open(&server, WATCH).await).await;
     assert!(!ended && sent.iter().all(|chunk| chunk.len() <= 11));
 }
@@ -116,7 +119,7 @@ async fn responses_first_bytes_and_events_are_delayed() {
     server.create(pod("c")).unwrap();
     let start = Instant::now();
     let mut body = open(&server, WATCH).await;
-    assert_eq!(start.elapsed(), Duration::ZERO, "headers come at once");
+    assert_eq!(start.elapsed(), Duration::ZERO, "headers are not delayed");
     let mut at = Vec::new();
     for _ in 0..2 {
         body.frame().await.expect("an event").unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{STREAMED, WATCH, chunks, hits, open, planned, told};
+use super::{STREAMED, WATCH, chunks, created_trace, hits, open, planned};
 use crate::ask::{Watch, pod};
 
 #[tokio::test(start_paused = true)]
@@ -55,7 +55,7 @@ async fn events_are_dropped_duplicated_swapped_and_corrupted_as_the_plan_states(
         ("drop 100% of events", ""),
     ] {
         let server = planned(&format!("watch pods: {plan}"));
-        assert_eq!(told(&server, &names).await, expected, "{plan}");
+        assert_eq!(created_trace(&server, &names).await, expected, "{plan}");
     }
 }
 

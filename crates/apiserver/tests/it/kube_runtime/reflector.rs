@@ -1,4 +1,4 @@
-//! `kube_runtime::reflector`: its store is what the server has, whatever happened on the way.
+//! `kube_runtime::reflector`: its store equals the server's objects after any failure.
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ async fn a_new_object_has_the_fields_that_the_server_sets() {
     assert_eq!(
         created.json["status"],
         json!({"phase": "Pending", "qosClass": "BestEffort"}),
-        "status has its own door"
+        "status is written through its subresource"
     );
     assert_eq!(get(&server, A).await.json, created.json);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{builder, with};
 
-/// A patch of config map `m` and a new `n` with this metadata are refused.
+/// Asserts that a patch of config map `m` and a new `n` with this metadata are rejected.
 async fn refused(server: &Server, metadata: &Value, expected: &str) {
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
     let mut new = json!({"metadata": metadata});
@@ -96,9 +96,9 @@ async fn every_write_rejects_malformed_metadata() {
     assert_eq!(
         with(&server, "POST", MAPS, &upper).await.code,
         201,
-        "case does not matter here"
+        "annotation keys may have upper case"
     );
-    // A dash at the end is looked past until the name is whole.
+    // A dash at the end of a prefix is valid, as the name is not complete yet.
     let generated = json!({"metadata": {"generateName": "A-"}});
     let refusal = with(&server, "POST", MAPS, &generated).await.refusal();
     let name = "is invalid: metadata.name: Invalid value: \"A-";

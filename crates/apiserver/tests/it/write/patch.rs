@@ -45,7 +45,7 @@ async fn a_json_patch_test_for_null_passes_for_a_missing_member() {
     assert_eq!(
         with(&server, "PATCH", A, &first).await.code,
         422,
-        "now there is one"
+        "now the member exists"
     );
     for (path, value) in [("/metadata/x/y", json!(null)), ("/metadata/x", json!("y"))] {
         let patch = json!([{"op": "test", "path": path, "value": value}]);

@@ -114,7 +114,7 @@ async fn immutable_metadata_is_kept_or_its_change_rejected() {
     assert_eq!(
         with(&server, "PUT", A, &other).await.json["reason"],
         "Conflict",
-        "in a PUT it is a precondition"
+        "the uid of a PUT is a precondition"
     );
     let mut renamed = after;
     renamed["metadata"]["name"] = json!("b");
@@ -212,7 +212,7 @@ async fn replicas_are_written_through_the_scale_subresource() {
             .await
             .code,
         409,
-        "it is stale"
+        "its revision is stale"
     );
     let negative = json!({"spec": {"replicas": -1}});
     assert_eq!(
@@ -252,7 +252,7 @@ async fn a_put_creates_leases_and_other_kinds_that_allow_it() {
     assert_eq!(
         with(&server, "PUT", LEASE, &body).await.json["reason"],
         "Conflict",
-        "now it is an update"
+        "the second PUT is an update"
     );
     let unconditional = json!({"metadata": {"name": "l"}});
     assert_eq!(
@@ -261,7 +261,7 @@ async fn a_put_creates_leases_and_other_kinds_that_allow_it() {
     );
     assert_eq!(with(&server, "PUT", A, &pod("a")).await.code, 404);
     let elsewhere = with(&server, "PUT", A, &pod("b")).await;
-    assert_eq!(elsewhere.code, 400, "the name is looked at first");
+    assert_eq!(elsewhere.code, 400, "the name is checked first");
 }
 
 #[tokio::test(start_paused = true)]

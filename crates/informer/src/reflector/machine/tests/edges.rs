@@ -107,8 +107,7 @@ async fn a_configured_page_size_of_zero_sends_no_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_without_a_response_or_with_a_temporary_rejection_is_retried_without_a_list()
- {
+async fn a_watch_without_a_response_or_with_a_temporary_rejection_is_retried_without_a_list() {
     after_start(
         "refused reset
          slept

@@ -1,4 +1,4 @@
-//! Whatever goes wrong is one line that says what to do, and an exit code other than 0.
+//! Every error is one line with the next step, and an exit code other than 0.
 
 use crate::binary::{Ended, file, run};
 
@@ -55,7 +55,7 @@ async fn an_unknown_context_is_rejected_with_the_existing_ones() {
 
 #[tokio::test]
 async fn a_missing_server_is_reported_as_unreachable() {
-    // A port that was free a moment ago: no server listens there.
+    // This port was free just before: no server listens on it.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);

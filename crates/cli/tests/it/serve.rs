@@ -1,4 +1,4 @@
-//! `serve`, and the demo on a server that is not its own, for which `serve` stands.
+//! `serve`, and the demo on another server, which `serve` provides.
 
 use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 
@@ -16,12 +16,12 @@ use tokio::time::timeout;
 
 use crate::binary::{LONG, Running, file, run};
 
-/// A server with a kubeconfig, up and running.
+/// Starts a server with a kubeconfig, and waits until it is ready.
 async fn serving(name: &str) -> (Running, PathBuf) {
     serving_with(name, &[]).await
 }
 
-/// The same with more flags.
+/// Same as above, with more flags.
 pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
     let path = file(name);
     let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
@@ -30,12 +30,12 @@ pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBu
     (running, path)
 }
 
-/// A client that finds the server by its kubeconfig, as kubectl does.
+/// Returns a client that is configured by the kubeconfig, as kubectl is.
 pub(crate) async fn client(kubeconfig: &PathBuf) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    // It has no retries of its own, which would wait for a fault to end.
+    // The client has no retries, which would wait for a fault to end.
     kube_informer::client::connect(config.unwrap()).unwrap()
 }
 
@@ -53,7 +53,7 @@ async fn a_kubeconfig_of_an_earlier_serve_is_replaced() {
     let (running, path) = serving("again.yaml").await;
     let left = std::fs::read_to_string(&path).unwrap();
     running.end_by("-TERM").await.with_code(143);
-    // As another user could create it: a link to a file that all users may read.
+    // Another user could create this: a link to a file that all users may read.
     let elsewhere = path.with_extension("elsewhere");
     drop(std::fs::remove_file(&elsewhere));
     std::fs::write(&elsewhere, &left).unwrap();
@@ -90,7 +90,7 @@ async fn the_loops_act_on_a_server_without_a_control_plane_and_leave_no_objects(
             .contains("1 Deployment, 1 ReplicaSet, 3 Pods, 2 Nodes")
     );
     assert!(ended.out.contains("requests are not counted"));
-    // Whatever the first had left, the second would count as its own if it could see it.
+    // The second run would count objects that the first has left as its own.
     let ended = run(&demo).await.with_code(0);
     assert!(
         ended
@@ -227,7 +227,9 @@ async fn with_controllers_a_deployment_becomes_running_pods() {
     let refused = deployments
         .create(&PostParams::default(), &deployment)
         .await;
-    let refused = refused.expect_err("there is no such namespace").to_string();
+    let refused = refused
+        .expect_err("the namespace does not exist")
+        .to_string();
     assert!(
         refused.contains(r#"namespaces "shop" not found"#),
         "{refused}"

@@ -157,7 +157,11 @@ mod tests {
         let widgets = definitions.follow(&known, &indexer);
         assert_eq!(*widgets.borrow(), Definition::There);
         let gadgets = definitions.follow(&unknown, &indexer);
-        assert_eq!(*gadgets.borrow(), Definition::Unknown, "it may have none");
+        assert_eq!(
+            *gadgets.borrow(),
+            Definition::Unknown,
+            "the kind may have no definition"
+        );
         assert_eq!(definitions.followed.lock().len(), 2);
         drop(widgets);
         let _again = definitions.follow(&unknown, &indexer);

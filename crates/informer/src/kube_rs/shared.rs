@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(format!("{:?}", pod()), "default/a@7");
     }
 
-    /// The figures that the module's documentation states.
+    /// Pins the sizes that the documentation of the module states.
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn a_store_of_shared_objects_keeps_a_key_and_two_words_for_each() {

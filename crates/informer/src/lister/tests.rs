@@ -1,4 +1,4 @@
-//! What readers get from a cache, by name, by namespace and by labels.
+//! Reads from a cache by name, by namespace and by labels.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
@@ -167,7 +167,7 @@ fn objects_are_listed_by_indexed_fields_and_by_labels() {
     let web = selector("app=web");
     let found = lister.list_by_fields(&web, &on("n1")).unwrap();
     writer.replace([], 9).unwrap();
-    assert_eq!(names(found), "[shop/a, till/a]", "all of one moment");
+    assert_eq!(names(found), "[shop/a, till/a]", "all from one snapshot");
 
     let name = ObjectName::namespaced("shop", "a");
     writer.add(map(&name, &[("app", "web")])).unwrap();
@@ -219,7 +219,7 @@ fn a_list_of_several_slices_has_each_object_once_and_in_order() {
     );
     let a = lister.namespace("a");
     assert_eq!(names(a.list(&everything)), expected(&["a"], |_| true));
-    // The first slices hold nothing of it.
+    // The first slices contain no such object.
     let second = selector("half=second");
     assert_eq!(
         names(a.list(&second)),

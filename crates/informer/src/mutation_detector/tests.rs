@@ -1,4 +1,4 @@
-//! The detector alone: what it copies, when it compares, what it lets go of.
+//! The detector alone: what it copies, when it compares, and when it drops a copy.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tokio::time::advance;
 
 use super::*;
 
-/// A type that can be changed behind an `Arc`, and whose comparison can be made to panic.
+/// A type that can be changed inside an `Arc`, and whose comparison can panic.
 #[derive(Debug, Default)]
 struct Tally {
     metadata: ObjectMeta,
@@ -115,7 +115,7 @@ async fn states_of_every_kind_of_delta_are_checked_and_reported_once() {
     ] {
         detector.take_in(&delta);
     }
-    assert_eq!(names(&detector.check()), [""; 0], "nobody has touched them");
+    assert_eq!(names(&detector.check()), [""; 0], "no object was changed");
     for object in objects.values() {
         set(object, 1.0);
     }
@@ -124,7 +124,11 @@ async fn states_of_every_kind_of_delta_are_checked_and_reported_once() {
     let all: Vec<_> = objects.keys().map(|name| format!("{name}@1")).collect();
     assert_eq!(found, all);
     set(&objects["added"], 2.0);
-    assert_eq!(names(&detector.check()), [""; 0], "once is enough");
+    assert_eq!(
+        names(&detector.check()),
+        [""; 0],
+        "a change is reported once"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +140,7 @@ async fn a_copy_is_dropped_with_its_state() {
     detector.copy(&dropped);
     drop(dropped);
     assert!(detector.check().is_empty());
-    assert_eq!(detector.copies.len(), 2, "somebody has the body still");
+    assert_eq!(detector.copies.len(), 2, "the body is still referenced");
     drop(body);
     assert!(detector.check().is_empty());
     assert_eq!(detector.copies.len(), 1);
@@ -151,7 +155,7 @@ async fn a_check_is_due_each_second_unless_nothing_can_be_compared() {
     let mut idle = tokio_test::task::spawn(clock::until(detector.due()));
     assert!(idle.poll().is_pending());
     advance(10 * PERIOD).await;
-    assert!(idle.poll().is_pending(), "no timer runs");
+    assert!(idle.poll().is_pending(), "no timer is set");
     drop(idle);
 
     let object = tally("a");
@@ -177,7 +181,7 @@ async fn a_large_cache_is_compared_in_slices_without_a_pause() {
     for _ in 0..2 {
         assert_eq!(names(&detector.check()), [""; 0]);
         clock::until(detector.due()).await;
-        assert_eq!(Instant::now(), due, "the next slice does not wait");
+        assert_eq!(Instant::now(), due, "the next slice follows at once");
     }
     let last = format!("{}@1", 2 * SLICE);
     assert_eq!(names(&detector.check()), [last]);
@@ -194,7 +198,7 @@ async fn the_last_check_starts_over_and_compares_all_objects() {
     }
     assert!(detector.check().is_empty(), "the first half");
     set(&objects[0], 1.0);
-    // Not the very last one, which takes the place of the first when that has been found.
+    // Not the last object, which is moved to the position of the first when that is removed.
     let far = 3 * SLICE / 2;
     set(&objects[far], 1.0);
     let far = format!("{far}@1");
@@ -207,7 +211,11 @@ async fn objects_that_cannot_be_compared_are_not_checked() {
     let (unequal, broken) = (tally("unequal"), tally("broken"));
     set(&unequal, f64::NAN);
     detector.copy(&unequal);
-    assert_eq!(detector.copies.len(), 0, "it differs from itself");
+    assert_eq!(
+        detector.copies.len(),
+        0,
+        "the object is not equal to itself"
+    );
     detector.copy(&broken);
     set(&broken, POISON);
     assert!(detector.check().is_empty(), "the comparison panics");

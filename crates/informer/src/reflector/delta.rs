@@ -210,6 +210,10 @@ mod tests {
             let all = revisions.iter().all(|revision| revision.epoch() == later);
             assert!(all, "{delta:?}");
         }
-        assert_eq!(object.revision().epoch(), Epoch::FIRST, "nor others'");
+        assert_eq!(
+            object.revision().epoch(),
+            Epoch::FIRST,
+            "other handles of the object are unchanged"
+        );
     }
 }

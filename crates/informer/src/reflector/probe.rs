@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::transport::{Class, Response};
 
-    /// Answers every list with this one.
+    /// A source that returns this list for every request.
     struct Says(&'static str);
 
     impl ListerWatcher for Says {

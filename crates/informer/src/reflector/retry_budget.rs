@@ -49,7 +49,7 @@ impl RetryBudget {
 mod tests {
     use super::*;
 
-    /// How many of the errors are retried in a row, given the seconds between each and the previous one.
+    /// Returns how many consecutive errors are retried, given the seconds between each and the previous one.
     fn retries(max: u64, gaps: &[u64]) -> usize {
         let mut budget = RetryBudget::new(Duration::from_secs(max));
         let mut now = Instant::now();

@@ -283,7 +283,10 @@ async fn no_wake_up_is_lost_between_many_threads() {
             });
         }
         let ended = workers.join_all().await;
-        assert!(ended.iter().all(Option::is_some), "nobody was told the end");
+        assert!(
+            ended.iter().all(Option::is_some),
+            "every worker received the end"
+        );
     }
 }
 

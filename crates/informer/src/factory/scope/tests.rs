@@ -1,4 +1,4 @@
-//! Each row of the table at `InformerOptions`.
+//! Each row of the table in the documentation of `InformerOptions`.
 
 use expect_test::expect;
 
@@ -135,7 +135,11 @@ fn namespaces_are_those_of_the_informer_or_of_its_type_or_of_all() {
         ..Level::default()
     };
     assert_eq!(names(&of(&["c"]), &b, &a), ["c"]);
-    assert_eq!(names(&all, &b, &a), [""], "none of them is all");
+    assert_eq!(
+        names(&all, &b, &a),
+        [""],
+        "an empty set means all namespaces"
+    );
     assert_eq!(names(&nothing, &b, &a), ["b"]);
     assert_eq!(names(&nothing, &nothing, &a), ["a"]);
     assert_eq!(names(&nothing, &nothing, &nothing), [""]);

@@ -180,19 +180,22 @@ fn an_index_function_is_called_once_per_state_and_never_on_removal() {
         }
     };
     let (indexer, mut writer) = new(Indexers::new().with("colour", counted)).unwrap();
-    let asked = |writer: &mut IndexerWriter<K>, kind| {
+    let calls_for = |writer: &mut IndexerWriter<K>, kind| {
         writer.apply(batch(0, [kind]));
         calls.swap(0, Ordering::Relaxed)
     };
-    assert_eq!(asked(&mut writer, kind("add a/x@1 red")), 1);
-    assert_eq!(asked(&mut writer, kind("update a/x@2 red")), 1);
+    assert_eq!(calls_for(&mut writer, kind("add a/x@1 red")), 1);
+    assert_eq!(calls_for(&mut writer, kind("update a/x@2 red")), 1);
     let kept = indexer.get(&name("a/x")).unwrap();
-    assert_eq!(asked(&mut writer, DeltaKind::Sync(kept)), 0);
-    assert_eq!(asked(&mut writer, kind("list 3: a/x@2 red | a/y@3 red")), 1);
-    assert_eq!(asked(&mut writer, kind("update !a/y@4")), 0);
-    assert_eq!(asked(&mut writer, kind("delete a/x@5")), 0);
-    assert_eq!(asked(&mut writer, kind("list 6:")), 0);
-    assert_eq!(asked(&mut writer, kind("resync")), 0);
+    assert_eq!(calls_for(&mut writer, DeltaKind::Sync(kept)), 0);
+    assert_eq!(
+        calls_for(&mut writer, kind("list 3: a/x@2 red | a/y@3 red")),
+        1
+    );
+    assert_eq!(calls_for(&mut writer, kind("update !a/y@4")), 0);
+    assert_eq!(calls_for(&mut writer, kind("delete a/x@5")), 0);
+    assert_eq!(calls_for(&mut writer, kind("list 6:")), 0);
+    assert_eq!(calls_for(&mut writer, kind("resync")), 0);
     assert!(indexer.index_values("colour").unwrap().is_empty());
 }
 

@@ -130,7 +130,7 @@ fn a_walk_can_pause_after_any_name() {
     let snapshot = indexer.snapshot();
     let after = |text: &str| snapshot.after(Some(&name(text))).map(Object::name);
     assert_eq!(snapshot.after(None).unwrap().name(), "x");
-    assert_eq!(after("a/x"), Some("x"), "the broken one is passed over");
+    assert_eq!(after("a/x"), Some("x"), "the broken object is skipped");
     assert_eq!(after("a/gone"), Some("x"));
     assert_eq!(after("b/x"), None);
 }
@@ -175,11 +175,14 @@ fn the_writer_frees_objects_replaced_while_a_reader_held_them() {
         let reader = indexer.snapshot();
         clear(&mut writer);
         writer.add(map("a/y@3")).unwrap();
-        assert!(object.upgrade().is_some(), "the reader has it");
+        assert!(object.upgrade().is_some(), "the reader holds the object");
         drop(reader);
-        assert!(object.upgrade().is_some(), "the reader has not freed it");
+        assert!(
+            object.upgrade().is_some(),
+            "the reader does not free the object"
+        );
         writer.add(map("a/y@4")).unwrap();
-        assert!(object.upgrade().is_none(), "the writer has");
+        assert!(object.upgrade().is_none(), "the writer frees the object");
     };
     replaced_under_a_reader(|writer| writer.replace([], 2).unwrap());
     replaced_under_a_reader(|writer| drop(writer.apply(batch(0, [kind("list 2:")]))));
@@ -188,5 +191,5 @@ fn the_writer_frees_objects_replaced_while_a_reader_held_them() {
     let object = indexer.get(&name("a/x")).unwrap().get();
     let object = Arc::downgrade(&object.unwrap());
     writer.replace([], 6).unwrap();
-    assert!(object.upgrade().is_none(), "at once if nobody looks");
+    assert!(object.upgrade().is_none(), "freed at once without a reader");
 }

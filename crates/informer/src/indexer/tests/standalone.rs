@@ -18,7 +18,7 @@ fn a_standalone_store_adds_replaces_and_deletes() {
     assert_eq!(indexer.snapshot().revision(), ResourceVersion::from(7));
 
     let nameless = writer.replace([map("a/w@8"), K::default()], 9).unwrap_err();
-    assert_eq!(*nameless.0, K::default(), "it is handed back");
+    assert_eq!(*nameless.0, K::default(), "the object is returned");
     writer.add(K::default()).unwrap_err();
     assert_eq!(format!("{:?}", indexer.list()), "[a/y@3, a/z@4]");
 
@@ -29,7 +29,7 @@ fn a_standalone_store_adds_replaces_and_deletes() {
     assert_eq!(
         revision,
         ResourceVersion::from(7),
-        "a name says no revision"
+        "a deletion by name does not change the revision"
     );
 }
 

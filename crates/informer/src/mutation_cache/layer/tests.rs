@@ -1,4 +1,4 @@
-//! What is read of writes, deletions and a cache that is behind: the rules, line by line.
+//! Reads through writes and deletions that the cache does not contain yet: scripts, line by line.
 
 mod lapsed;
 
@@ -14,7 +14,7 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A layer of two writes and two deletions over a cache, driven line by line.
+/// A layer with a capacity of two writes and two deletions over a cache, driven by a script.
 struct Bench {
     layer: Layer<Pod>,
     writer: IndexerWriter<Pod>,
@@ -23,7 +23,7 @@ struct Bench {
 /// `NAME UID REVISION`, as in `a u1 5`.
 fn pod(words: &[&str]) -> Pod {
     let [name, uid, revision] = words else {
-        panic!("{words:?} is no pod");
+        panic!("not a pod: {words:?}");
     };
     Pod {
         metadata: ObjectMeta {
@@ -55,7 +55,7 @@ impl Bench {
         }
     }
 
-    /// The cache takes a change and is at a revision then, which may be that of before.
+    /// Applies a change to the cache, which then has reached this revision.
     fn apply(&mut self, source: u32, revision: &str, kind: DeltaKind<Pod>) {
         self.apply_at(source, revision.into(), kind);
     }
@@ -98,16 +98,22 @@ impl Bench {
                 self.apply_at(0, revision.clone(), DeltaKind::Bookmark { revision });
             }
             ["look"] => {}
-            _ => panic!("{line:?} is no step"),
+            _ => panic!("not a step: {line:?}"),
         }
     }
 
     fn bookmark(&mut self, source: u32, revision: &str) {
-        let told = ResourceVersion::from(revision);
-        self.apply(source, revision, DeltaKind::Bookmark { revision: told });
+        let bookmarked = ResourceVersion::from(revision);
+        self.apply(
+            source,
+            revision,
+            DeltaKind::Bookmark {
+                revision: bookmarked,
+            },
+        );
     }
 
-    /// What a reader of `a`, `b` and `c` gets.
+    /// Returns the result of a read of `a`, `b` and `c`.
     fn read(&mut self) -> String {
         let cache = self.writer.snapshot();
         let names = ["a", "b", "c"].map(ObjectName::cluster);
@@ -117,7 +123,7 @@ impl Bench {
             assert_eq!(
                 format!("{:?}", all.get(name).unwrap_or(&View::Cache)),
                 format!("{view:?}"),
-                "one by one and all at once are the same"
+                "single reads and a read of all return the same"
             );
             Some(match view {
                 View::Cache => format!("{:?}", cache.get(name)?),
@@ -129,7 +135,7 @@ impl Bench {
     }
 }
 
-/// Each line, and the result of the read after it; there is no read between the steps of one line.
+/// Runs each line, and reads after it; there is no read between the steps of one line.
 async fn check(absent: Absent, sources: u32, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, sources);
     let mut trace = String::new();
@@ -178,7 +184,7 @@ async fn the_newer_of_cached_and_written_state_is_returned() {
     .await;
 }
 
-/// ★65: a deletion ends the writes of its uid and those before it; one of a later object stays.
+/// ★65: a deletion ends the writes of its uid and older ones; a write of a later object remains.
 #[tokio::test(start_paused = true)]
 async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(
@@ -208,7 +214,7 @@ async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_on
     .await;
 }
 
-/// ★66: the answer to a write may come in after the deletion that followed it.
+/// ★66: the response of a write may be received after the deletion that followed it.
 #[tokio::test(start_paused = true)]
 async fn a_late_write_of_a_deleted_or_recreated_object_is_ignored() {
     check_one(

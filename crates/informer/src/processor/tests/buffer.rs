@@ -1,4 +1,4 @@
-//! A listener's buffer, poll by poll: a missing wake-up fails here.
+//! A listener's buffer, poll by poll, so that a missing wake-up fails a test.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use tokio::time::Instant;
 use tokio_test::{assert_pending, assert_ready, task::spawn};
 
-use super::{BLOCK_2, World, added, buffer, show, told};
+use super::{BLOCK_2, World, added, buffer, received, show};
 use crate::{
     event_handler::{Event, EventHandler},
     processor::{Closing, ListenerBuffer, Listening, Notification, SyncReport, listen},
@@ -36,7 +36,7 @@ fn a_push_of_several_events_wakes_the_listener_and_an_empty_one_does_not() {
     assert!(next.is_woken());
     drop(next);
     assert_eq!(buffer.depth(), 2);
-    assert_eq!(told(&buffer), "+a@1, +b@2");
+    assert_eq!(received(&buffer), "+a@1, +b@2");
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn a_woken_next_that_is_dropped_loses_no_event_and_no_wake_up() {
     assert!(dropped.poll().is_pending());
     buffer.push(added("a", 1));
     drop(dropped);
-    assert_eq!(told(&buffer), "+a@1");
+    assert_eq!(received(&buffer), "+a@1");
     let mut next = spawn(buffer.next());
-    // The permit of the dropped future may be left over; what counts is that it waits then.
+    // A permit of the dropped future may remain. The future must be waiting afterwards.
     while next.poll().is_pending() && next.is_woken() {}
     buffer.push(added("b", 2));
     assert!(next.is_woken());
@@ -76,7 +76,7 @@ fn an_empty_buffer_allocates_nothing_and_the_memory_of_a_burst_is_released() {
         }
         assert_eq!(buffer.depth(), 10_000);
         assert!(buffer.capacity() >= 10_000);
-        told(&buffer);
+        received(&buffer);
         assert!(buffer.capacity() < 2500, "{}", buffer.capacity());
     }
 }
@@ -88,7 +88,7 @@ fn a_drain_delivers_buffered_events_and_accepts_no_new_ones() {
     buffer.close(Closing::Drain(Instant::now()));
     buffer.push(added("b", 2));
     assert!(!buffer.is_discarding());
-    assert_eq!(told(&buffer), "+a@1");
+    assert_eq!(received(&buffer), "+a@1");
     assert!(buffer.next().now_or_never().unwrap().is_none());
     assert_eq!(buffer.status().discarded, 0);
 }
@@ -119,7 +119,7 @@ fn a_buffer_is_idle_once_the_listener_requests_the_next_event() {
     assert_pending!(first.poll());
     assert_pending!(second.poll());
     let expansion = buffer.next().now_or_never().unwrap();
-    assert_eq!(buffer.depth(), 1, "it is being told");
+    assert_eq!(buffer.depth(), 1, "the event is being handled");
     assert_pending!(first.poll());
     drop(expansion);
     let mut next = spawn(buffer.next());
@@ -148,10 +148,14 @@ fn the_end_of_a_listener_resolves_every_wait_even_if_it_was_never_polled() {
     assert!(idle.is_woken() && ended.is_woken() && room.is_woken());
     assert_ready!(idle.poll());
     assert_ready!(ended.poll());
-    assert_eq!(buffer.room(), usize::MAX, "it holds back nobody");
+    assert_eq!(
+        buffer.room(),
+        usize::MAX,
+        "it does not limit the controller"
+    );
     assert!(
         is_synced.has_changed().is_err(),
-        "and will never have synced"
+        "it will never have synced"
     );
 }
 
@@ -165,11 +169,7 @@ fn a_block_buffer_has_room_for_its_capacity_and_each_receive_wakes_the_controlle
     assert_eq!(buffer.room(), 2);
     for (revision, left) in [(1, 1), (2, 0), (3, 0)] {
         buffer.push(added("a", revision));
-        assert_eq!(
-            buffer.room(),
-            left,
-            "it takes what it is given all the same"
-        );
+        assert_eq!(buffer.room(), left, "it still accepts events");
     }
     let mut room = spawn(room.notified());
     assert_pending!(room.poll());
@@ -180,7 +180,7 @@ fn a_block_buffer_has_room_for_its_capacity_and_each_receive_wakes_the_controlle
     assert_eq!(
         buffer.room(),
         usize::MAX,
-        "who is leaving holds back nobody"
+        "a closed buffer does not limit the controller"
     );
 }
 

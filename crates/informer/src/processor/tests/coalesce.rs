@@ -1,5 +1,4 @@
-//! A `Coalesce` buffer: what it makes of what waits, and that it tells the same story as one that
-//! keeps everything.
+//! A `Coalesce` buffer: how it merges waiting events.
 
 mod model;
 mod offloaded;
@@ -30,14 +29,14 @@ fn initial(name: &str, revision: u64) -> Notification<Pod> {
     })
 }
 
-/// The events of these messages if all of them arrive before the first is delivered, and how many events
-/// came to nothing.
+/// Returns the events of these messages if all of them arrive before the first is delivered, and the
+/// number of coalesced events.
 fn merged(messages: impl IntoIterator<Item = Notification<Pod>>) -> (String, u64) {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     for message in messages {
         buffer.push(message);
     }
-    (told(&buffer), buffer.status().coalesced)
+    (received(&buffer), buffer.status().coalesced)
 }
 
 #[test]
@@ -101,14 +100,14 @@ fn a_merged_update_has_the_cause_of_its_last_change_that_was_not_a_resync() {
 
 #[test]
 fn a_constantly_changing_object_keeps_its_position() {
-    let (told, _) = merged([
+    let (events, _) = merged([
         updated("a", 1, 2, Cause::Watch),
         added("b", 3),
         updated("a", 2, 4, Cause::Watch),
         added("c", 5),
         updated("a", 4, 6, Cause::Watch),
     ]);
-    assert_eq!(told, "~a@1→6, +b@3, +c@5");
+    assert_eq!(events, "~a@1→6, +b@3, +c@5");
 }
 
 #[test]
@@ -119,12 +118,12 @@ fn the_synced_marker_keeps_its_position_when_a_snapshot_is_expanded() {
     assert_eq!(
         buffer.depth(),
         2,
-        "the cache is one message, and the marker"
+        "one message for the cache, and the marker"
     );
     world.apply(DeltaKind::Updated(object("b", 3)), false);
     world.apply(DeltaKind::Updated(object("c", 4)), false);
     assert_eq!(buffer.depth(), 4, "one per object, and the marker");
-    assert_eq!(told(&buffer), "+a@1!, +b@3!, synced, +c@4");
+    assert_eq!(received(&buffer), "+a@1!, +b@3!, synced, +c@4");
 }
 
 #[test]
@@ -132,14 +131,21 @@ fn a_list_or_resync_into_an_empty_buffer_is_one_message() {
     let mut world = World::new();
     world.list(&[("a", 1), ("b", 2), ("c", 3)], true);
     let (due, buffer) = world.join(ListenerBuffer::Coalesce, true);
-    told(&buffer);
+    received(&buffer);
     world.list(&[("a", 4), ("b", 5), ("c", 6)], false);
-    assert_eq!(buffer.depth(), 1, "as the cache was when it joined");
-    told(&buffer);
+    assert_eq!(
+        buffer.depth(),
+        1,
+        "one message, as the cache was when the listener joined"
+    );
+    received(&buffer);
     world.processor.due.insert(due);
     world.apply(DeltaKind::SyncAll, false);
     assert_eq!(buffer.depth(), 1);
-    assert_eq!(told(&buffer), "~a@4→4 resync, ~b@5→5 resync, ~c@6→6 resync");
+    assert_eq!(
+        received(&buffer),
+        "~a@4→4 resync, ~b@5→5 resync, ~c@6→6 resync"
+    );
 }
 
 #[test]
@@ -153,10 +159,14 @@ fn received_events_are_unchanged_and_only_waiting_ones_are_merged() {
         world.apply(DeltaKind::Updated(object("b", revision)), false);
     }
     world.delete("a", 100);
-    assert_eq!(buffer.depth(), 1 + 1 + 2, "taken, the marker, b and a");
+    assert_eq!(
+        buffer.depth(),
+        1 + 1 + 2,
+        "the received message, the marker, b and a"
+    );
     assert_eq!(show(&taken.next().unwrap()), "+b@2!");
     assert!(taken.next().is_none());
-    assert_eq!(told(&buffer), "synced, ~b@2→99, -a@100");
+    assert_eq!(received(&buffer), "synced, ~b@2→99, -a@100");
 }
 
 #[test]
@@ -165,14 +175,14 @@ fn lists_and_resyncs_are_merged_into_waiting_events() {
     let (id, buffer) = world.join(ListenerBuffer::Coalesce, false);
     world.list(&[("a", 1), ("b", 2), ("c", 3)], true);
     world.list(&[("a", 4), ("c", 3), ("d", 5)], false);
-    assert_eq!(told(&buffer), "+a@4!, +c@3!, +d@5");
+    assert_eq!(received(&buffer), "+a@4!, +c@3!, +d@5");
     world.processor.due.insert(id);
     world.apply(DeltaKind::Updated(object("d", 6)), false);
     world.apply(DeltaKind::SyncAll, false);
     world.apply(DeltaKind::SyncAll, false);
     assert!(is_resync(&buffer));
     assert_eq!(buffer.depth(), 3);
-    assert_eq!(told(&buffer), "~d@5→6, ~a@4→4 resync, ~c@3→3 resync");
+    assert_eq!(received(&buffer), "~d@5→6, ~a@4→4 resync, ~c@3→3 resync");
     assert!(!is_resync(&buffer));
 }
 
@@ -181,13 +191,16 @@ fn a_resync_merged_into_changes_does_not_delay_the_next_resync() {
     let mut world = World::new();
     let (id, buffer) = world.join(ListenerBuffer::Coalesce, false);
     world.list(&[("a", 1)], true);
-    told(&buffer);
+    received(&buffer);
     world.processor.due.insert(id);
     world.apply(DeltaKind::SyncAll, false);
     assert!(is_resync(&buffer));
     world.apply(DeltaKind::Updated(object("a", 2)), false);
-    assert!(!is_resync(&buffer), "the handler hears of all of it");
-    assert_eq!(told(&buffer), "~a@1→2");
+    assert!(
+        !is_resync(&buffer),
+        "the change of every object is delivered"
+    );
+    assert_eq!(received(&buffer), "~a@1→2");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a filter makes of events.
+//! The events that a filter delivers.
 
 use std::sync::Arc;
 

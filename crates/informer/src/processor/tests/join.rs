@@ -1,4 +1,4 @@
-//! What a listener hears for joining.
+//! The events that a listener receives when it joins.
 
 use super::*;
 
@@ -21,8 +21,11 @@ fn join(world: &mut World, delivery: Delivery) -> Arc<Buffer<Pod>> {
 async fn a_listener_of_all_deliveries_does_not_receive_the_cache_again() {
     let mut world = World::new();
     world.list(&[("a", 1)], true);
-    assert_eq!(told(&join(&mut world, Delivery::All)), "synced");
-    assert_eq!(told(&join(&mut world, Delivery::Changes)), "+a@1!, synced");
+    assert_eq!(received(&join(&mut world, Delivery::All)), "synced");
+    assert_eq!(
+        received(&join(&mut world, Delivery::Changes)),
+        "+a@1!, synced"
+    );
 }
 
 #[tokio::test]
@@ -31,6 +34,6 @@ async fn an_empty_cache_adds_no_message() {
     for delivery in [Delivery::All, Delivery::Changes] {
         let buffer = join(&mut world, delivery);
         assert_eq!(buffer.depth(), 1, "the marker");
-        assert_eq!(told(&buffer), "synced");
+        assert_eq!(received(&buffer), "synced");
     }
 }

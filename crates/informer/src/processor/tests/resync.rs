@@ -1,4 +1,4 @@
-//! When a processor's listeners are due a resync, and what a drain leaves to a subscription's owner.
+//! The time of resyncs, and the events that a drain leaves to a subscription's owner.
 
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, assert_ready, task::spawn};
@@ -28,7 +28,7 @@ async fn an_unfinished_resync_skips_further_ones_until_it_is_delivered() {
     let mut world = World::new();
     let (_, buffer) = world.join(ListenerBuffer::Grow, false);
     world.list(&[("a", 1)], true);
-    told(&buffer);
+    received(&buffer);
     world.processor.started();
     for _ in 0..2 {
         advance(PERIOD).await;
@@ -38,9 +38,9 @@ async fn an_unfinished_resync_skips_further_ones_until_it_is_delivered() {
         assert!(!world.processor.tick(), "it waits");
         let being_told = buffer.next().now_or_never().unwrap();
         advance(PERIOD).await;
-        assert!(!world.processor.tick(), "it is being told");
+        assert!(!world.processor.tick(), "it is being delivered");
         drop(being_told);
-        assert_eq!(told(&buffer), "", "that was all");
+        assert_eq!(received(&buffer), "", "nothing else waits");
     }
 }
 
@@ -51,6 +51,6 @@ async fn after_a_drain_remaining_events_can_still_be_received() {
     world.list(&[("a", 1)], true);
     let deadline = Instant::now() + PERIOD;
     assert_eq!(world.processor.close(Closing::Drain(deadline)).await, 0);
-    assert_eq!(told(&buffer), "+a@1!");
+    assert_eq!(received(&buffer), "+a@1!");
     assert!(!buffer.is_discarding());
 }

@@ -1,4 +1,4 @@
-//! What a buffer takes of memory.
+//! The memory of a buffer.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;

@@ -1,4 +1,4 @@
-//! Scripts of answers, and the exact requests that follow.
+//! Scripts of responses, and the exact requests that follow.
 
 mod edges;
 mod epochs;
@@ -15,7 +15,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::transport::ResourceVersionMatch;
 
-/// Everything by LIST, which is what most of these tests are about.
+/// Options without streaming lists, as most of these tests use.
 fn listing() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::List),
@@ -23,7 +23,7 @@ fn listing() -> RequestOptions {
     }
 }
 
-/// Everything by a streaming list.
+/// Options with streaming lists only.
 fn streaming() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::Streaming),
@@ -31,8 +31,8 @@ fn streaming() -> RequestOptions {
     }
 }
 
-/// Plays a script, an answer a line, and notes each action. `1 list` lines stand for what a server
-/// says; the clock advances by each pause and by `wait`.
+/// Runs a script with one response per line, and traces each action. The clock advances by each pause
+/// and by `wait`.
 fn check(config: RequestOptions, script: &str, trace: &Expect) {
     trace.assert_eq(&play_all(config, script));
 }
@@ -66,7 +66,7 @@ fn play_all(config: RequestOptions, script: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Tells the machine one thing; what it decides, if it decides anything.
+/// Passes one line to the machine, and returns its next action, if any.
 fn play(
     machine: &mut Machine,
     words: &[&str],
@@ -121,11 +121,11 @@ fn play(
             let error = machine.below_last(&(*at).into(), cached.as_ref()).err()?;
             machine.watch_ended(WatchEnd::Error(&error), now)
         }
-        ["beside", asked, at] => {
-            let probed = machine.watch_probe_answered(&(*asked).into(), &(*at).into(), now);
+        ["watch-probed", requested, at] => {
+            let probed = machine.watch_probe_answered(&(*requested).into(), &(*at).into(), now);
             machine.probe_failed(&probed.err()?, now)
         }
-        ["beside-failed", class] => {
+        ["watch-probe-failed", class] => {
             machine.watch_probe_failed(&error(class), now);
             return None;
         }

@@ -258,12 +258,12 @@ mod tests {
         let first = Instant::now();
         let second = first + Duration::from_secs(1);
         pieces.push((0..300).map(frame), Some(first));
-        assert!(!pieces.tasks.is_empty(), "there is enough for two");
+        assert!(!pieces.tasks.is_empty(), "there is work for two tasks");
         pieces.push((300..600).map(frame), Some(second));
         for number in 0..600 {
             let piece = pieces.next().await.unwrap();
             let Some(Decoded::Object(object)) = piece.decoded else {
-                panic!("{number} is no object");
+                panic!("{number} is not an object");
             };
             assert_eq!(object.name(), format!("m{number}"));
             let expected = if number < 300 { first } else { second };

@@ -60,7 +60,7 @@ async fn items_due_at_one_clock_step_are_returned_in_the_order_of_their_times() 
     queue.add_after("baz", 300 * MILLISECOND);
     queue.add_after("bax", 500 * MILLISECOND);
     advance(2 * SECOND).await;
-    assert_eq!(queue.len(), 4, "counted though nobody waits for them");
+    assert_eq!(queue.len(), 4, "due items count without a waiting worker");
     assert_eq!(take_all(&queue), ["baz", "bar", "bax", "foo"]);
 }
 

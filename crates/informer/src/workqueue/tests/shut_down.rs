@@ -229,7 +229,7 @@ async fn both_kinds_of_shut_down_end_the_delays_at_once() {
         assert_eq!(
             before.elapsed(),
             Duration::ZERO,
-            "nobody waited for a timer"
+            "no worker waited for a timer"
         );
         advance(20 * SECOND).await;
         assert_eq!(queue.len(), 0);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Each line, and what has lapsed by its end or by the read after it.
+/// Runs each line, and shows what has lapsed at its end or by the read after it.
 async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, 1);
     let mut trace = String::new();

@@ -12,11 +12,11 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 enum Step {
     Put(usize),
     Delete(usize),
-    /// Which objects a list has, and which of them are as they were.
+    /// A list: the objects that it contains, and which of them are unchanged.
     List([bool; 4], [bool; 4]),
     Resync,
     Synced,
-    Hear(usize),
+    Receive(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -26,22 +26,22 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<[bool; 4]>(), any::<[bool; 4]>()).prop_map(|(has, same)| Step::List(has, same)),
         1 => Just(Step::Resync),
         1 => Just(Step::Synced),
-        4 => (0_usize..5).prop_map(Step::Hear),
+        4 => (0_usize..5).prop_map(Step::Receive),
     ]
 }
 
-/// A listener, and what it must have in mind: what it was told last of each object.
+/// A listener, and the last delivered revision of each object.
 struct Listener {
     buffer: Arc<Buffer<Pod>>,
     taken: Option<Expansion<Pod>>,
-    told: BTreeMap<String, String>,
+    delivered: BTreeMap<String, String>,
     events: u64,
     synced: bool,
 }
 
 impl Listener {
-    /// Hears one event, which must be possible after what it heard before; whether there was one.
-    fn hear(&mut self) -> bool {
+    /// Receives one event, if any, and asserts that it is valid after the previous ones.
+    fn receive(&mut self) -> bool {
         loop {
             if let Some(event) = self.taken.as_mut().and_then(Expansion::next) {
                 self.events += 1;
@@ -58,34 +58,34 @@ impl Listener {
     fn check(&mut self, event: Event<Pod>) {
         let known = event
             .object_name()
-            .and_then(|name| self.told.remove(name.as_str()));
+            .and_then(|name| self.delivered.remove(name.as_str()));
         match event {
             Event::Added { object, .. } => {
                 assert_eq!(known, None, "added twice");
                 let name = object.object_name().to_string();
-                self.told.insert(name, object.revision().to_string());
+                self.delivered.insert(name, object.revision().to_string());
             }
             Event::Updated { old, new, .. } => {
                 assert_eq!(
                     known,
                     Some(old.revision().to_string()),
-                    "what was told last"
+                    "the old state is the last delivered one"
                 );
                 let name = new.object_name().to_string();
-                self.told.insert(name, new.revision().to_string());
+                self.delivered.insert(name, new.revision().to_string());
             }
-            Event::Deleted(_) => assert!(known.is_some(), "deleted without having been told"),
+            Event::Deleted(_) => assert!(known.is_some(), "deleted without having been added"),
             Event::Synced => self.synced = true,
         }
     }
 }
 
-/// A store with a listener of each policy, which join at the same moment.
+/// A store with a listener of each policy, which join at the same time.
 struct Both {
     world: World,
     revision: u64,
     listeners: Option<[Listener; 2]>,
-    /// What was there when the marker was pushed, and has not been deleted since.
+    /// The objects that existed when the marker was pushed and were not deleted since.
     beginning: Option<BTreeSet<String>>,
     ids: Vec<ListenerId>,
 }
@@ -109,7 +109,7 @@ impl Both {
             Listener {
                 buffer,
                 taken: None,
-                told: BTreeMap::new(),
+                delivered: BTreeMap::new(),
                 events: 0,
                 synced: false,
             }
@@ -152,9 +152,9 @@ impl Both {
                 self.beginning = Some(self.cache().into_keys().collect());
             }
             Step::Synced => {}
-            Step::Hear(events) => {
+            Step::Receive(events) => {
                 for _ in 0..*events {
-                    self.hear();
+                    self.receive();
                 }
             }
         }
@@ -166,24 +166,24 @@ impl Both {
             let taken = usize::from(merged.taken.is_some());
             assert!(
                 merged.buffer.depth() <= NAMES.len() + 1 + taken,
-                "the bound"
+                "the buffer is within its limit"
             );
         }
     }
 
-    /// Lets the one that merges hear something.
-    fn hear(&mut self) -> bool {
+    /// Lets the `Coalesce` listener receive one event.
+    fn receive(&mut self) -> bool {
         let Some([_, merged]) = &mut self.listeners else {
             return false;
         };
         let before = merged.synced;
-        let heard = merged.hear();
+        let received = merged.receive();
         if merged.synced && !before {
             for name in self.beginning.iter().flatten() {
-                assert!(merged.told.contains_key(name), "synced before {name}");
+                assert!(merged.delivered.contains_key(name), "synced before {name}");
             }
         }
-        heard
+        received
     }
 }
 
@@ -201,12 +201,12 @@ proptest! {
         for step in &after {
             both.play(step);
         }
-        while both.hear() {}
+        while both.receive() {}
         let cache = both.cache();
         let [mut every, merged] = both.listeners.take().unwrap();
-        while every.hear() {}
-        prop_assert_eq!(&every.told, &cache);
-        prop_assert_eq!(&merged.told, &cache);
+        while every.receive() {}
+        prop_assert_eq!(&every.delivered, &cache);
+        prop_assert_eq!(&merged.delivered, &cache);
         prop_assert_eq!(merged.synced, every.synced);
         prop_assert_eq!(merged.events + merged.buffer.status().coalesced, every.events);
         prop_assert_eq!(merged.buffer.depth(), 0);

@@ -6,7 +6,7 @@ use crate::{
     offload::{OFFLOADED_MIN, with_held_pool},
 };
 
-/// A listener that has not heard of a list of this many objects.
+/// Returns a listener whose buffer contains a list of this many objects.
 fn behind(objects: usize) -> (World, Arc<Buffer<Pod>>) {
     let mut world = World::new();
     let names: Vec<_> = (0..objects).map(|number| format!("p{number:04}")).collect();
@@ -36,7 +36,7 @@ fn a_long_list_is_expanded_on_another_thread_and_counts_as_waiting() {
         let held = hold();
         assert!(
             distributed.as_mut().now_or_never().is_none(),
-            "this thread does something else"
+            "this thread is not blocked"
         );
         drop(held);
         while distributed.as_mut().now_or_never().is_none() {
@@ -45,9 +45,9 @@ fn a_long_list_is_expanded_on_another_thread_and_counts_as_waiting() {
             std::thread::yield_now();
         }
         assert_eq!(buffer.depth(), OFFLOADED_MIN + 1);
-        let told = told(&buffer);
-        assert_eq!(told.matches('+').count(), OFFLOADED_MIN + 1);
-        assert!(told.ends_with("+x@2"), "{told}");
+        let events = received(&buffer);
+        assert_eq!(events.matches('+').count(), OFFLOADED_MIN + 1);
+        assert!(events.ends_with("+x@2"), "{events}");
     });
 }
 

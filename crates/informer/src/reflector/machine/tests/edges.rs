@@ -1,4 +1,4 @@
-//! Edges: what counts as health or as a short watch, refusals, and what the machine says of itself.
+//! Edge cases: health, short watches, rejections, and the reported progress.
 
 use super::*;
 
@@ -35,7 +35,7 @@ async fn two_minutes_of_an_open_watch_reset_the_pauses_and_two_minutes_without_o
 #[tokio::test(start_paused = true)]
 async fn a_machine_reports_the_pages_of_its_list_and_the_last_revision() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
-    let said = |machine: &Machine| (machine.pages(), machine.last_revision().to_string());
+    let reported = |machine: &Machine| (machine.pages(), machine.last_revision().to_string());
     machine.start(Instant::now());
     assert_eq!(said(&machine), (0, String::new()));
     for (pages, token) in [(1, Some("t1")), (2, Some("t2")), (3, None)] {

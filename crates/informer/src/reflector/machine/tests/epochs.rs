@@ -1,5 +1,4 @@
-//! What is noticed of a server that has gone back, or may have: whatever is received next is of another
-//! epoch.
+//! Epochs: after a detected or suspected rollback, the next received state has another epoch.
 
 use super::*;
 use crate::object::Epoch;
@@ -11,7 +10,7 @@ enum Noticed {
     Rollback,
 }
 
-/// What is noticed between two lists, and that it is over with the second.
+/// Returns how a script changes the epoch, and checks that another list does not change it.
 fn noticed(config: RequestOptions, script: &str) -> Noticed {
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
     let mut now = Instant::now();
@@ -42,7 +41,7 @@ fn noticed(config: RequestOptions, script: &str) -> Noticed {
     assert_eq!(machine.last_revision().epoch(), after, "{script}");
     machine.listed(&"1000".into());
     machine.replaced("1000".into(), now);
-    assert_eq!(machine.epoch(), after, "a list later: {script}");
+    assert_eq!(machine.epoch(), after, "after another list: {script}");
     if after.rolled_back_since(before) {
         Noticed::Rollback
     } else if after == before {
@@ -149,10 +148,14 @@ fn a_second_run_suspects_a_rollback_since_the_first() {
 
     let mut first = machine();
     first.not_before(ResourceVersion::UNSET);
-    assert_eq!(first.epoch(), Epoch::FIRST, "nothing is known");
+    assert_eq!(first.epoch(), Epoch::FIRST, "no earlier revision is known");
     first.not_before("5".into());
     first.begin_at("5".into());
-    assert_eq!(first.epoch(), Epoch::FIRST, "it goes on from there");
+    assert_eq!(
+        first.epoch(),
+        Epoch::FIRST,
+        "the run resumes from that revision"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Lists and their pages: which revision is asked for, and which page size.
+//! Lists and their pages: the requested revision and page size.
 
 use super::*;
 
@@ -130,7 +130,7 @@ async fn pages_after_an_expired_watch_are_not_requested_at_the_expired_revision(
         slept: list resourceVersion=37 limit=4
     "#]],
     );
-    // A server without a watch cache answers in pages unasked, and so to any revision.
+    // A server without a watch cache returns pages without a limit in the request, for any revision.
     check(
         listing(),
         "page 10 t1\npage 10\nreplaced\nerror expired",
@@ -150,16 +150,16 @@ async fn pages_after_an_undecodable_event_are_not_requested_at_the_revision_befo
         page_size: Some(4),
         ..listing()
     };
-    // From that revision on the same event would come first again.
+    // A list at that revision would be followed by the same event.
     for class in ["garbage", "store"] {
         let script = format!(
             "page 16\nreplaced\nerror {class}\nslept\nlist-failed 500\nslept\npage 37\nreplaced"
         );
         let trace = play_all(config, &script);
-        let asked = trace
+        let lists = trace
             .lines()
             .filter_map(|line| line.strip_prefix("slept: "));
-        assert_eq!(asked.collect::<Vec<_>>(), ["list limit=4"; 2], "{class}");
+        assert_eq!(lists.collect::<Vec<_>>(), ["list limit=4"; 2], "{class}");
         assert!(trace.ends_with("replaced: watch resourceVersion=37\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! When it is asked whether the server has gone back, and when a watch counts as silent.
+//! Probes for a rollback of the server, and the silence of a watch.
 
 use super::*;
 
@@ -178,7 +178,10 @@ async fn silence_counts_after_the_server_sent_a_regular_bookmark() {
     machine.observe(&FrameKind::Bookmark, Some(12.into()));
     assert_eq!(machine.silence_allowed(), Some(Duration::from_secs(180)));
     machine.watch_ended(WatchEnd::Closed(Duration::from_secs(300)), now);
-    assert!(machine.silence_allowed().is_some(), "it is remembered");
+    assert!(
+        machine.silence_allowed().is_some(),
+        "the bookmark is remembered"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +213,7 @@ async fn a_watch_closed_before_its_timeout_is_followed_by_a_probe() {
     );
 }
 
-/// When the probe beside the open watch is due.
+/// Returns when the probe during the open watch is due.
 fn due(machine: &Machine, now: Instant) -> Option<Instant> {
     machine.watch_probe(now).map(|(due, _)| due)
 }
@@ -237,7 +240,7 @@ async fn a_skipped_or_failed_probe_is_due_during_the_next_watch() {
     assert_eq!(
         options.resource_version,
         "12".into(),
-        "as of when it is due"
+        "the last revision at that time"
     );
 
     let throttled = Error::new(Class::TooManyRequests, "later");
@@ -246,17 +249,20 @@ async fn a_skipped_or_failed_probe_is_due_during_the_next_watch() {
     assert_eq!(
         due(&machine, at(61)),
         Some(at(211)),
-        "the pause and a minute"
+        "a minute after the requested pause"
     );
     let refused = error("refused");
     machine.watch_probe_failed(&refused, at(211));
-    assert!(due(&machine, at(211)) >= Some(at(331)), "twice as long");
+    assert!(
+        due(&machine, at(211)) >= Some(at(331)),
+        "the interval doubles"
+    );
 
     let newer = |machine: &mut Machine, revision: &str| {
         machine.watch_probe_answered(&"12".into(), &revision.into(), at(400))
     };
     machine.observe(&FrameKind::Modified, Some("20".into()));
-    let is_unordered = newer(&mut machine, "12").expect("as old as was asked for");
+    let is_unordered = newer(&mut machine, "12").expect("not older than the requested revision");
     assert!(!is_unordered);
     assert_eq!(due(&machine, at(400)), None);
     assert_eq!(
@@ -283,7 +289,7 @@ async fn a_watch_that_ends_after_a_throttled_probe_waits_for_the_pause() {
     assert_eq!(
         show(&next),
         "watch resourceVersion=10",
-        "it won't be answered"
+        "a rejected probe is not repeated"
     );
 }
 
@@ -302,7 +308,7 @@ async fn a_server_that_answers_no_probe_is_probed_at_growing_intervals_up_to_an_
     }
     assert_eq!(probes, [0, 1, 3, 7, 15, 32, 64, 125, 186]);
 
-    // One that is answered says that the server has recovered.
+    // A probe with a response shows that the server has recovered.
     machine
         .watch_probe_answered(&"10".into(), &"10".into(), now)
         .unwrap();

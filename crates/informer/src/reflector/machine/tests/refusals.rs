@@ -1,4 +1,4 @@
-//! Watches that the server does not open: which are retried from the last revision, and for how long.
+//! Watches that the server does not open: whether and how long they are retried from the last revision.
 
 use super::*;
 use crate::reflector::TimeoutConfig;
@@ -84,7 +84,7 @@ async fn a_probe_rejected_as_unavailable_or_unauthorized_is_still_required() {
     }
 }
 
-/// How long the headers of each of these watches may take; all of them time out.
+/// Returns the header timeout of each of these watches; all of them time out.
 fn header_timeouts(machine: &mut Machine, watches: usize) -> Vec<u64> {
     let now = Instant::now();
     let mut allowed = Vec::new();
@@ -110,7 +110,7 @@ async fn the_header_timeout_doubles_up_to_the_watch_timeout_and_an_opened_watch_
     machine.replaced(10.into(), Instant::now());
     assert!(
         machine.headers_allowed().as_secs() > 180,
-        "a list says nothing about it"
+        "a list does not reset the timeout"
     );
     machine.watch_opened(Instant::now());
     assert_eq!(header_timeouts(&mut machine, 2), [90, 180]);

@@ -1,4 +1,4 @@
-//! The table of streaming lists, row by row.
+//! Each row of the table of streaming lists.
 
 use super::*;
 
@@ -196,13 +196,13 @@ async fn an_open_streaming_list_does_not_count_as_health_before_its_end() {
     );
 }
 
-/// Streams, and plays events, each with the seconds since the previous one, its type, its revision,
-/// new or not. Says when the end is no longer waited for, in seconds since the answer.
+/// Runs events of a streaming list, each with the seconds since the previous one, its type, its revision,
+/// and whether it is new. Returns when the wait for the end times out, in seconds since the response.
 fn deadline(events: &[(u64, FrameKind, &str, bool)]) -> f64 {
     let mut machine = Machine::new(streaming(), fastrand::Rng::with_seed(7));
-    let asked = Instant::now();
-    machine.start(asked);
-    let answered = asked + Duration::from_secs(5);
+    let requested = Instant::now();
+    machine.start(requested);
+    let answered = requested + Duration::from_secs(5);
     machine.watch_opened(answered);
     let mut now = answered;
     for (after, kind, revision, is_new) in events {
@@ -224,11 +224,11 @@ async fn only_new_objects_that_may_be_part_of_the_list_count_as_progress() {
         (vec![(3, Bookmark, "5", false)], 10.0),
         (vec![(3, Added, "5", true), (3, Modified, "6", false)], 13.0),
         (vec![(3, Added, "5", true), (3, Deleted, "6", false)], 13.0),
-        // A change at 6 tells that 4 was there before, and that 7 need not have been.
+        // A change at 6 shows that 4 existed before, but not that 7 did.
         (vec![(3, Modified, "6", false), (3, Added, "4", true)], 16.0),
         (vec![(3, Modified, "6", false), (3, Added, "7", true)], 10.0),
         (vec![(3, Bookmark, "6", false), (3, Added, "7", true)], 10.0),
-        // Revisions without an order are given the benefit of the doubt.
+        // Revisions that are not comparable may be part of the list.
         (vec![(3, Modified, "b", false), (3, Added, "a", true)], 16.0),
     ];
     for (events, expected) in cases {

@@ -35,7 +35,7 @@ fn an_unlimited_watch_timeout_is_the_longest_that_can_be_requested() {
     };
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));
     let Action::Watch(options) = machine.watch() else {
-        panic!("no watch");
+        panic!("not a watch");
     };
     assert_eq!(options.timeout_seconds, Some(u32::MAX));
 }

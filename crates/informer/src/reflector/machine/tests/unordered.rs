@@ -1,4 +1,4 @@
-//! Events below the last revision: when the server is asked about them, and when it has gone back.
+//! Events below the last revision: when they require a probe, and when they show a rollback.
 
 use super::*;
 use crate::object::Epoch;
@@ -26,7 +26,7 @@ fn the_revision_to_resume_from_never_decreases() {
         (FrameKind::Bookmark, "4", "12"),
         (FrameKind::Deleted, "5", "12"),
         (FrameKind::Modified, "13", "13"),
-        // Without an order nothing is known to drop.
+        // Revisions that are not comparable do not decrease.
         (FrameKind::Modified, "x", "x"),
         (FrameKind::Modified, "3", "3"),
     ] {
@@ -63,7 +63,7 @@ fn an_event_below_the_last_revision_requires_one_probe_until_the_next_list() {
     let mut machine = watching();
     machine.below_last(&"3".into(), None).unwrap();
     let (due, options) = machine.watch_probe(now).unwrap();
-    assert!(due <= now, "at once");
+    assert!(due <= now, "the probe is due at once");
     assert_eq!(options.resource_version, "10".into());
     assert!(
         machine
@@ -74,19 +74,19 @@ fn an_event_below_the_last_revision_requires_one_probe_until_the_next_list() {
     machine.below_last(&"4".into(), None).unwrap();
     assert!(!machine.requires_probe(), "the collection is unordered");
     machine.watch_ended(WatchEnd::Broken(&error("reset")), now);
-    assert!(machine.requires_probe(), "for another reason");
+    assert!(machine.requires_probe(), "another reason requires a probe");
     assert!(
         !machine
             .watch_probe_answered(&"10".into(), &"11".into(), now)
             .unwrap(),
-        "it was before"
+        "the collection was already unordered"
     );
 
     lists_again(&mut machine);
     machine.below_last(&"5".into(), None).unwrap();
     assert!(machine.requires_probe(), "after the next list");
     lists_again(&mut machine);
-    assert!(!machine.requires_probe(), "a list has shown it");
+    assert!(!machine.requires_probe(), "the list replaced the probe");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_probe_that_cannot_be_answered_is_not_required_again_for_the_same_reason() {
     let mut machine = watching();
     machine.below_last(&"3".into(), None).unwrap();
     machine.watch_probe_failed(&error("429"), now);
-    assert!(machine.requires_probe(), "it may be answered later");
+    assert!(machine.requires_probe(), "a later probe may be answered");
     machine.watch_probe_failed(&error("403"), now);
     machine.below_last(&"3".into(), None).unwrap();
     assert!(!machine.requires_probe());
@@ -129,8 +129,8 @@ async fn a_rollback_detected_by_the_cache_or_a_probe_is_followed_by_one_list_at_
         "#]],
     );
     for answer in [
-        "beside 12 11",
-        "beside-failed 429\nbroken reset\nslept\nprobed 11",
+        "watch-probed 12 11",
+        "watch-probe-failed 429\nbroken reset\nslept\nprobed 11",
     ] {
         let script = format!("{STARTED}event modified 12\nbelow 3\n{answer}\npage 5\nreplaced");
         let trace = play_all(listing(), &script);
@@ -162,7 +162,7 @@ fn disabled_detection_sends_no_probe_and_detects_no_rollback_in_events() {
     machine.listed(&"9".into());
     assert!(
         machine.epoch().rolled_back_since(Epoch::FIRST),
-        "a list says so itself"
+        "a list shows it without confirmation"
     );
 }
 

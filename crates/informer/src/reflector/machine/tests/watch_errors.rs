@@ -1,4 +1,4 @@
-//! Errors of watches: which lead to another watch, and which to a list.
+//! Errors of watches: which are followed by another watch, and which by a list.
 
 use super::*;
 

@@ -169,8 +169,8 @@ fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
             let name = handling.events.pop_front()?;
             Some(Box::pin(async move {
                 match handler {
-                    0 => maintenance.place(&name).await,
-                    _ => maintenance.place_dependants(&name).await,
+                    0 => maintenance.update(&name).await,
+                    _ => maintenance.update_dependants(&name).await,
                 }
             }))
         });
@@ -322,7 +322,7 @@ impl Crowd {
             board: Arc::downgrade(&board),
         };
         for name in &names {
-            maintenance.place(&ObjectName::cluster(name)).await;
+            maintenance.update(&ObjectName::cluster(name)).await;
         }
         let crowd = Self {
             maintenance,
@@ -348,7 +348,7 @@ async fn a_change_recomputes_only_its_dependents_of_a_hundred_thousand_objects()
     crowd.nodes.add(node("b", "north")).unwrap();
     crowd
         .maintenance
-        .place_dependants(&ObjectName::cluster("b"))
+        .update_dependants(&ObjectName::cluster("b"))
         .await;
     assert_eq!(crowd.calls(), [ON_B, ON_B]);
     let values = crowd.board.values();
@@ -357,7 +357,7 @@ async fn a_change_recomputes_only_its_dependents_of_a_hundred_thousand_objects()
     assert_eq!(values.names("west").count(), 0);
 
     let unrelated = ObjectName::cluster("c");
-    crowd.maintenance.place_dependants(&unrelated).await;
+    crowd.maintenance.update_dependants(&unrelated).await;
     assert_eq!(crowd.calls(), [0, 0]);
 }
 
@@ -385,8 +385,8 @@ async fn an_index_dropped_during_a_change_calls_no_more_functions() {
     } = crowd;
     calls[0].store(0, Ordering::Relaxed);
     let node = ObjectName::cluster("a");
-    let mut placing = tokio_test::task::spawn(maintenance.place_dependants(&node));
-    assert!(placing.poll().is_pending(), "it yields to other tasks");
+    let mut updating = tokio_test::task::spawn(maintenance.update_dependants(&node));
+    assert!(updating.poll().is_pending(), "it yields to other tasks");
     let so_far = calls[0].load(Ordering::Relaxed);
     assert!(0 < so_far && so_far < ALL, "{so_far} of {ALL}");
 
@@ -397,10 +397,10 @@ async fn an_index_dropped_during_a_change_calls_no_more_functions() {
         0,
         "no reference to the index remains"
     );
-    while placing.poll().is_pending() {
+    while updating.poll().is_pending() {
         tokio::task::yield_now().await;
     }
-    drop(placing);
-    maintenance.place(&ObjectName::cluster("p0")).await;
+    drop(updating);
+    maintenance.update(&ObjectName::cluster("p0")).await;
     assert_eq!(calls[0].load(Ordering::Relaxed), so_far);
 }

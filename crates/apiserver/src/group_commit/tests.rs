@@ -280,13 +280,16 @@ async fn a_write_is_invisible_before_it_is_on_the_disk() {
     let before = server.revision();
     let held = server.shared().disk.get().unwrap().lock();
     let mut first = pin!(create(&server, "a"));
-    assert!(poll(first.as_mut()).is_pending(), "not answered");
+    assert!(
+        poll(first.as_mut()).is_pending(),
+        "there is no response yet"
+    );
     assert_eq!(server.get("v1", "configmaps", "default/a"), None);
     assert_eq!(server.revision(), before);
     let mut second = pin!(create(&server, "a"));
     assert!(
         poll(second.as_mut()).is_pending(),
-        "not even refused for a write that may fail"
+        "there is no rejection based on a pending write"
     );
     drop(held);
     assert_eq!(first.await.0, 201);
@@ -319,7 +322,10 @@ async fn writes_that_wait_for_the_disk_are_stored_together() {
         assert_eq!(write.await.0, 201);
     }
     let together = medium.syncs.load(Ordering::Relaxed) - syncs;
-    assert_eq!(together, alone, "a hundred writes cost what one costs");
+    assert_eq!(
+        together, alone,
+        "a hundred writes need as many disk calls as one"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,7 +370,7 @@ async fn a_full_disk_rejects_writes_and_loses_none() {
         let change = config_map("kept", value + 1);
         let (code, answer) = ask(server.clone(), Method::PUT, "kept", change).await;
         if code == 200 {
-            assert!(calls > 2, "a write is several calls of the disk");
+            assert!(calls > 2, "a write consists of several disk calls");
             value += 1;
             break;
         }
@@ -409,7 +415,13 @@ fn acknowledged_writes_survive_a_loss_of_power() {
     *medium.survivor.lock() = Some(Survivor::new());
     let server = scratch.open(&medium);
     let on_survivor = |with: &mut dyn FnMut(&mut Survivor)| {
-        with(medium.survivor.lock().as_mut().expect("it is asked for"));
+        with(
+            medium
+                .survivor
+                .lock()
+                .as_mut()
+                .expect("a loss of power is simulated"),
+        );
     };
     let mut unfinished = 0;
     for nth in 0..60_u64 {
@@ -465,7 +477,11 @@ async fn writes_accepted_after_a_failing_batch_fail_too() {
     drop(gate);
     assert_eq!(first.await.0, 500);
     assert_eq!(change.await.0, 500);
-    assert_eq!(create(&server, "a").await.0, 201, "there never was one");
+    assert_eq!(
+        create(&server, "a").await.0,
+        201,
+        "the object never existed"
+    );
 }
 
 #[test]

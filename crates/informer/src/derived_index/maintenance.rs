@@ -1,12 +1,12 @@
 //! [`Maintenance`]: updates a derived index after a change of either cache.
 //!
-//! After a change of either cache, [`Maintenance::update`] leaves the index as if the affected objects had been
-//! evaluated when that change was in its cache, or later. Two rules guarantee this:
+//! After a change of either cache, [`Maintenance::update`] leaves the index as if the affected objects had
+//! been evaluated when that change was in its cache, or later. Two rules guarantee this:
 //!
-//! - Both handlers may evaluate the same object at the same time, and the result from the older caches must not be
-//!   written last. So a handler claims the object. The other handler waits, then evaluates it again.
-//! - The dependencies of an object are recorded before they are looked up. If the lookup misses a change, the
-//!   other handler receives that change later and finds the object by the recorded dependencies.
+//! - Both handlers may evaluate the same object at the same time, and the result from the older caches must
+//!   not be written last. So a handler claims the object. The other handler waits, then evaluates it again.
+//! - The dependencies of an object are recorded before they are looked up. If the lookup misses a change,
+//!   the other handler receives that change later and finds the object by the recorded dependencies.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -242,7 +242,11 @@ fn the_revision_of_a_source_is_that_of_its_last_list_or_the_largest_since() {
         let expected = (first.to_owned(), second.to_owned());
         assert_eq!(revisions(1), expected, "step {step}");
     }
-    assert_eq!(indexer.snapshot().rollbacks(), 1, "the older list alone");
+    assert_eq!(
+        indexer.snapshot().rollbacks(),
+        1,
+        "only the older list is a rollback"
+    );
 }
 
 // === objects for a queue ===

@@ -89,7 +89,7 @@ fn objects_are_found_by_the_values_of_an_object_outside_the_store() {
     assert_eq!(
         sharing("a/x green"),
         "[a/w@]",
-        "the asking state counts, not the stored one"
+        "the values of the given state apply, not of the stored one"
     );
 }
 
@@ -357,7 +357,9 @@ fn indices_filled_elsewhere_catch_up_with_the_store() {
     let late = Indexers::new().try_with("late", picky);
     let mut build = IndexBuild::new(late.clone(), &indexer.snapshot()).unwrap();
     let approach = build.approach(|| indexer.snapshot());
-    approach.now_or_never().expect("they are few");
+    approach
+        .now_or_never()
+        .expect("a few objects are indexed without a yield");
     let meanwhile = [
         "update a/u@6 blue",
         "update a/w@7 fail",
@@ -370,11 +372,15 @@ fn indices_filled_elsewhere_catch_up_with_the_store() {
     let (tokens, errors) = writer.install(build).unwrap();
     assert_eq!(tokens, [indexer.snapshot().index_token("late").unwrap()]);
     let failed: Vec<_> = errors.iter().map(|error| error.object.as_str()).collect();
-    assert_eq!(failed, ["a/v", "a/w"], "as they are now");
+    assert_eq!(failed, ["a/v", "a/w"], "the errors of the current states");
     let expected = "blue: [a/u, a/x], red: [a/z]";
     assert_eq!(index(&indexer.snapshot(), "late"), expected);
 
     let error = writer.install(twin).unwrap_err();
-    assert_eq!(error, DuplicateIndex("late".to_owned()), "taken meanwhile");
+    assert_eq!(
+        error,
+        DuplicateIndex("late".to_owned()),
+        "the name is used since then"
+    );
     assert_eq!(index(&indexer.snapshot(), "late"), expected);
 }

@@ -319,7 +319,7 @@ impl Handler {
             prop_assert!(new.get(name).is_none());
         }
         for (name, is_changed) in &changed.listed {
-            let object = new.get(name).expect("what is listed is in the store");
+            let object = new.get(name).expect("a listed object is in the store");
             let before = old.get(name);
             let is_same = before.is_some_and(|before| before.is_same(object));
             prop_assert_eq!(*is_changed, !is_same, "{}", name);

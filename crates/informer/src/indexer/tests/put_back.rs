@@ -58,7 +58,11 @@ fn a_list_of_another_epoch_is_applied_whatever_its_revisions() {
             };
             assert!(reported, "in way {way}");
             apply(&mut writer, one("a/x@3 blue", epoch));
-            assert_eq!(colour(&indexer), "green", "it is the usual again");
+            assert_eq!(
+                colour(&indexer),
+                "green",
+                "an equal revision is unchanged again"
+            );
         }
     }
 }

@@ -98,6 +98,6 @@ fn a_decoded_object_is_packed_in_its_current_state_with_its_identity() {
     assert_ne!(*packed.get().unwrap(), map);
     assert!(
         decoder.convert(packed.clone()).is_same(&packed),
-        "once is enough"
+        "an error is reported once"
     );
 }

@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(
             narration.rest().len(),
             13,
-            "what is not an agent's own is told once"
+            "a step of another agent is printed once"
         );
     }
 }

@@ -7,7 +7,7 @@ mod removal;
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use expect_test::expect;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Event, EventHandler,

@@ -37,7 +37,7 @@ async fn a_machine_reports_the_pages_of_its_list_and_the_last_revision() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let reported = |machine: &Machine| (machine.pages(), machine.last_revision().to_string());
     machine.start(Instant::now());
-    assert_eq!(said(&machine), (0, String::new()));
+    assert_eq!(reported(&machine), (0, String::new()));
     for (pages, token) in [(1, Some("t1")), (2, Some("t2")), (3, None)] {
         let end = ListEnd {
             resource_version: "10".to_owned(),
@@ -45,10 +45,10 @@ async fn a_machine_reports_the_pages_of_its_list_and_the_last_revision() {
             ..ListEnd::default()
         };
         machine.page(&end).unwrap();
-        assert_eq!(said(&machine), (pages, String::new()));
+        assert_eq!(reported(&machine), (pages, String::new()));
     }
     machine.replaced(10.into(), Instant::now());
-    assert_eq!(said(&machine), (0, "10".to_owned()));
+    assert_eq!(reported(&machine), (0, "10".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

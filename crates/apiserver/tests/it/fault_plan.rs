@@ -71,7 +71,7 @@ async fn a_watch_is_cut_broken_or_frozen_behind_so_many_events() {
     let mut broken = Watch::open(&server, WATCH).await;
     assert_eq!(
         broken.trace().await,
-        "ADDED b 2\nbroken: the answer was broken by a fault\nend\n"
+        "ADDED b 2\nbroken: the response was broken by a fault\nend\n"
     );
     let mut frozen = Watch::open(&server, WATCH).await;
     assert_eq!(frozen.trace().await, "ADDED b 2\n");
@@ -428,7 +428,7 @@ async fn actions_are_for_the_watches_they_name() {
     faults.inject("break watch pods").unwrap();
     assert_eq!(
         pods.trace().await,
-        "broken: the answer was broken by a fault\nend\n"
+        "broken: the response was broken by a fault\nend\n"
     );
     assert_eq!(
         hits(&server),

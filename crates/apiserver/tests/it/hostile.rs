@@ -297,6 +297,6 @@ async fn lists_and_watches_that_are_never_read_make_room_for_others() {
     let first = stopped.remove(0).into_body().collect().await;
     assert_eq!(
         first.unwrap_err().to_string(),
-        "the answer was not read in time"
+        "the client did not read the response in time"
     );
 }

@@ -329,10 +329,8 @@ async fn a_store_put_back_by_a_fault_stays_so_and_no_fault_reaches_behind_the_st
 
     let shown = directory.to_str().unwrap();
     let ended = run(&["serve", "--data-dir", shown, "--fault", "restart back 4"]).await;
-    one_line(
-        &ended.with_code(1).err,
-        "no revision from before this start",
-    );
+    let expected = "error: --fault: fault plan, line 1, column 1: The resourceVersion for the provided list is too old. (a data directory has no revisions from before this start)\n";
+    assert_eq!(ended.with_code(1).err, expected);
 }
 
 #[track_caller]
@@ -356,7 +354,7 @@ async fn a_directory_that_can_not_be_used_is_refused_in_one_line() {
         );
         assert_eq!(ended.out, "", "nothing is promised before");
     };
-    refused(&directory, "is in use by another server").await;
+    refused(&directory, "another server uses it").await;
     server.kill().await;
 
     let objects = directory.join("objects.redb");

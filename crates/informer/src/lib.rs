@@ -86,3 +86,6 @@ pub use self::{
 };
 #[cfg(feature = "client")]
 pub use transport::client;
+
+#[cfg(test)]
+mod tests;

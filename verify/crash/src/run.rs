@@ -342,7 +342,7 @@ impl Lives {
         let mut stored = Vec::new();
         for kind in 0..KINDS.len() {
             let list = watcher::list(&client, kind).await?;
-            let (seen, revision) = list.context("the server does not answer")?;
+            let (seen, revision) = list.context("the server does not respond")?;
             ensure!(
                 revision == ready.revision,
                 "a list at {revision}, where nobody has written since {}",

@@ -406,7 +406,7 @@ async fn a_watch_that_a_full_store_holds_up_says_so_until_it_goes_on() {
     millis(200).await;
     assert_eq!(activity(), Activity::StoreFull);
     let status = informer.pods.status().get().to_string();
-    assert_eq!(status, "synced, held up by a full store");
+    assert_eq!(status, "synced, paused, because the store is full");
 
     gate.add_permits(1);
     millis(900).await;

@@ -227,7 +227,7 @@ async fn a_server_that_was_put_back_behind_the_cache_is_found_and_everything_lis
     assert!(difference.went_back);
     assert_eq!(
         difference.to_string(),
-        "pods: the server has not reached revision 2 of the cache: it was put back, or is another one"
+        "pods: the server has not reached revision 2 of the cache: it was restored from a backup, or is another server"
     );
     // What has its old revision may be another state now, so it is told too.
     assert_eq!(

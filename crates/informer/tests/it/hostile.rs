@@ -117,7 +117,7 @@ async fn items_without_end_are_given_up_at_a_number_whatever_they_are() {
     for endless in [item, same_item, other_kind] {
         let script = Script::new([goes(r#"{"items":["#, NOTHING, endless), whole()]);
         let (class, error, _) = first_failure(&script, limits).await;
-        let expected = "a list has more than 100 objects (Limits::objects)";
+        let expected = "the list has more than 100 objects; to allow more, raise Limits::objects";
         assert_eq!((class, &*error), (Class::Protocol, expected));
     }
 }
@@ -131,7 +131,10 @@ async fn the_objects_of_all_pages_count() {
     let page = |token| body(list(9, token, &[pod("a", 1), pod("b", 2)]));
     let script = Script::new([page("t1"), page(""), whole()]);
     let (_, error, _) = first_failure(&script, limits).await;
-    assert_eq!(error, "a list has more than 3 objects (Limits::objects)");
+    assert_eq!(
+        error,
+        "the list has more than 3 objects; to allow more, raise Limits::objects"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +146,8 @@ async fn bytes_without_end_are_given_up_at_a_number_whatever_they_are() {
     for endless in [item, white_space] {
         let script = Script::new([goes(r#"{"items":["#, NOTHING, endless), whole()]);
         let (class, error, _) = first_failure(&script, limits).await;
-        let expected = "a list has more than 10000 bytes (Limits::list_bytes)";
+        let expected =
+            "the list has more than 10000 bytes; to allow more, raise Limits::list_bytes";
         assert_eq!((class, &*error), (Class::Protocol, expected));
     }
 }
@@ -157,7 +161,7 @@ async fn pages_without_end_are_given_up_at_a_number() {
     let pages = (0..5).map(|n| body(list(9, &format!("t{n}"), &[])));
     let script = Script::new(pages.chain([whole()]));
     let (class, error, _) = first_failure(&script, limits).await;
-    let expected = "a list has more than 5 pages (Limits::list_pages)";
+    let expected = "the list has more than 5 pages; to allow more, raise Limits::list_pages";
     assert_eq!((class, &*error), (Class::Protocol, expected));
     assert_eq!(script.unasked(), 0);
 }
@@ -168,9 +172,9 @@ async fn what_never_ends_inside_a_list_or_a_watch_is_given_up_at_its_own_number(
         object_bytes: 10_000,
         ..Limits::default()
     };
-    let object = "an object (Limits::object_bytes) is larger than 10000 bytes";
-    let itself = "what a list says of itself is larger than 1048576 bytes";
-    let rows = r#""rows" of a list, which nobody asks for, is larger than an object may be (Limits::object_bytes)"#;
+    let object = "an object is larger than 10000 bytes; to allow it, raise Limits::object_bytes";
+    let itself = "the response to the list has more than 1048576 bytes besides its items";
+    let rows = r#"the response to the list has an unknown field "rows" above the size limit; to allow it, raise Limits::object_bytes"#;
     let white: fn(u64) -> String = white_space;
     for (begin, endless, expected) in [
         (r#"{"items":[{"a":"#, white, object),
@@ -203,7 +207,7 @@ async fn a_token_that_is_too_long_is_not_sent_back() {
     let token = "t".repeat(CONTINUE_TOKEN_BYTES + 1);
     let script = Script::new([body(list(9, &token, &[])), whole()]);
     let (class, error, _) = first_failure(&script, Limits::default()).await;
-    let expected = "the continue token of a list is longer than 8192 bytes";
+    let expected = "the response to the list has a continue token longer than 8192 bytes";
     assert_eq!((class, &*error), (Class::Protocol, expected));
     assert!(!script.log.take().contains("ttt"));
 }
@@ -219,7 +223,8 @@ async fn a_list_that_comes_in_drops_is_given_up_after_half_an_hour() {
         };
         let script = Script::new([goes(begin, minute, endless), whole()]);
         let (class, error, took) = first_failure(&script, Limits::default()).await;
-        let expected = "the list takes longer than 1800s (Limits::list_time)";
+        let expected =
+            "the list took longer than 1800s; to allow more time, raise Limits::list_time";
         assert_eq!((class, &*error), (Class::Timeout, expected));
         assert_eq!(took.as_secs(), 1800, "also between two drops");
     }
@@ -241,20 +246,20 @@ async fn new_objects_of_a_streaming_list_without_end_are_given_up_at_a_number_or
             few,
             NOTHING,
             1,
-            "a list has more than 100 objects (Limits::objects)",
+            "the list has more than 100 objects; to allow more, raise Limits::objects",
         ),
         (
             small,
             NOTHING,
             1,
-            "a list has more than 10000 bytes (Limits::list_bytes)",
+            "the list has more than 10000 bytes; to allow more, raise Limits::list_bytes",
         ),
         // Which another stream may keep.
         (
             Limits::default(),
             second,
             3,
-            "the list takes longer than 1800s (Limits::list_time)",
+            "the list took longer than 1800s; to allow more time, raise Limits::list_time",
         ),
     ] {
         let streams = (0..times).map(|_| goes("", pause, new_pod));
@@ -280,7 +285,7 @@ async fn new_objects_of_a_watch_without_end_are_given_up_when_the_cache_is_full(
         let error = failed.await.unwrap().last_error().unwrap().to_string();
         assert_eq!(
             error,
-            "the cache has more than 100 objects (Limits::objects)"
+            "the cache has more than 100 objects; to allow more, raise Limits::objects"
         );
         let snapshot = informer.pods.indexer().snapshot();
         let held = snapshot.len() + snapshot.broken_count();
@@ -432,7 +437,7 @@ async fn bytes_that_become_no_event_do_not_keep_a_watch_open_beyond_its_time() {
         let failed = status.wait_for(|status| status.last_error().is_some());
         let error = failed.await.unwrap().last_error().unwrap().to_string();
         assert!(
-            error.starts_with("the watch outlived its time-out"),
+            error.starts_with("the watch is open beyond its requested time-out"),
             "{error}"
         );
         let longest = Duration::from_secs(600) + WATCH_GRACE + second;
@@ -455,7 +460,7 @@ async fn bytes_that_are_always_there_keep_no_watch_open_and_nobody_from_stopping
     }
     let error = status.get().last_error().unwrap().to_string();
     assert!(
-        error.starts_with("the watch outlived its time-out"),
+        error.starts_with("the watch is open beyond its requested time-out"),
         "{error}"
     );
     informer.stop().await;
@@ -525,7 +530,7 @@ async fn a_check_that_never_ends_fails_and_keeps_nothing_of_it() {
     let failure = checks.last_failure.unwrap().to_string();
     assert_eq!(
         failure,
-        "a list has more than 100 objects (Limits::objects)"
+        "the list has more than 100 objects; to allow more, raise Limits::objects"
     );
     informer.stop().await;
 
@@ -543,7 +548,10 @@ async fn a_check_that_never_ends_fails_and_keeps_nothing_of_it() {
     sleep(2 * minute).await;
     let checks = informer.pods.status().get().consistency;
     let failure = checks.last_failure.unwrap().to_string();
-    assert_eq!(failure, "a list has more than 5 pages (Limits::list_pages)");
+    assert_eq!(
+        failure,
+        "the list has more than 5 pages; to allow more, raise Limits::list_pages"
+    );
     informer.stop().await;
 }
 
@@ -581,6 +589,6 @@ async fn every_builder_takes_limits() {
     second().await;
     factory.shutdown().await;
     let heard = heard.take();
-    let line = "a list has more than 1 objects (Limits::objects)\n";
+    let line = "the list has more than 1 objects; to allow more, raise Limits::objects\n";
     assert_eq!(heard, line.repeat(4));
 }

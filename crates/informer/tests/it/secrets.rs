@@ -409,7 +409,7 @@ async fn nothing_of_credentials_is_said_whatever_is_wrong_with_them() {
     asked(&said, config(user_info, json!({}))).await;
     listening.shutdown().await;
     let logs = logs.take();
-    assert!(logs.contains("the credentials' plugin"), "{logs}");
+    assert!(logs.contains("the credential plugin"), "{logs}");
     logs.lines().for_each(|line| said.note(line));
     said.holds_nothing(100);
 }

@@ -75,17 +75,20 @@ async fn a_wait_that_was_in_vain_says_why_and_since_when() {
     let said = |text: String, beginning: &str| {
         assert!(text.starts_with(beginning), "{text}");
         assert!(text.contains("; last error: forbidden ("), "{text}");
-        assert!(text.ends_with(" ago, failing for 60s)"), "{text}");
+        assert!(
+            text.ends_with(" ago, failing for 60s); grant \"list\" and \"watch\" on the resource"),
+            "{text}"
+        );
     };
     let error = informer.pods.wait_for_sync().deadline(MINUTE).await;
     said(
         error.unwrap_err().to_string(),
-        "pods (v1 Pod) has not synced within 60s: not synced, waiting after failure ",
+        "pods (v1 Pod) did not sync within 60s: not synced, waiting after failure ",
     );
     let error = informer.pods.wait_for_sync().fail_fast().await;
     said(
         error.unwrap_err().to_string(),
-        "pods (v1 Pod) can't sync: not synced, waiting after failure ",
+        "pods (v1 Pod) can't sync, as the server rejects the requests: not synced, waiting after failure ",
     );
     let source = &informer.pods.status().get().sources[0];
     assert_eq!(source.failing_for(), Some(MINUTE));
@@ -102,7 +105,7 @@ async fn a_wait_for_a_handler_says_that_it_is_the_handler_that_is_late() {
     let error = stuck.wait_for_sync().deadline(MINUTE).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "stuck (v1 Pod) has not been told everything within 60s; the informer: synced, watching"
+        "stuck (v1 Pod) did not sync within 60s: the handler has not processed all initial events; informer: synced, watching"
     );
 }
 
@@ -167,7 +170,7 @@ async fn a_list_that_is_not_in_the_cache_yet_is_said_to_be_listed() {
     assert!(
         status
             .to_string()
-            .starts_with("not synced (listed, and not all of it in the cache), "),
+            .starts_with("not synced (listed, but not yet completely in the cache), "),
         "{status}"
     );
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();

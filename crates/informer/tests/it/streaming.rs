@@ -339,7 +339,7 @@ async fn each_retry_begins_clean_and_the_third_early_end_is_listed() {
     )
     .await;
     assert_eq!(outcome.heard, "all at 5: [default/d@4]\n");
-    let what = "the streaming list closed before its end\n";
+    let what = "the streaming list closed before the end of the list\n";
     assert_eq!(outcome.errors, what.repeat(3));
 }
 
@@ -390,7 +390,7 @@ async fn a_stream_without_an_end_is_listed_after_ten_seconds_without_a_new_objec
         )
         .await;
         assert_eq!(outcome.heard, "all at 50: [default/a@40]\n");
-        let what = "the streaming list brings nothing new, and no end\n";
+        let what = "the streaming list stalled: no new object and no end in time\n";
         assert_eq!(outcome.errors, what);
     }
 }

@@ -122,7 +122,7 @@ async fn an_own_constructor_makes_the_informer_that_the_factory_runs() {
     let conflict = factory.informer_with(InformerOptions::<Pod>::new().resync(MINUTE));
     assert_eq!(
         conflict.unwrap_err().to_string(),
-        "the informer of Pod in this scope exists with another constructor"
+        "the factory already has an informer of Pod in this scope with another constructor; use the same options, or another factory"
     );
     let again = factory.informer_for::<Pod>(|_, _| panic!("there is one"));
     assert!(again.unwrap().is_same(&ours));
@@ -204,8 +204,7 @@ async fn a_constructor_that_requests_its_own_informer_is_an_error_and_calls_itse
     let outer =
         factory.informer_for(|client, resync| recursive(&factory, &mut errors, client, resync));
     errors.push(outer.unwrap_err().to_string());
-    let expected =
-        "the constructor of the informer of Pod requested that informer from its own factory";
+    let expected = "the constructor of the informer of Pod requested that informer from its own factory; build the informer in the constructor instead";
     assert_eq!(errors, [expected; 2]);
 
     let inner = std::cell::OnceCell::new();
@@ -293,7 +292,7 @@ async fn an_adopted_informer_is_shared_and_waited_for_but_neither_started_nor_st
     let conflict = ours.adopt(factory(&server).informer::<Pod>());
     assert_eq!(
         conflict.unwrap_err().to_string(),
-        "the factory has another informer of Pod already"
+        "the factory already has another informer of Pod; stop that one first, or use it"
     );
     ours.informer::<ConfigMap>();
     ours.start();
@@ -304,7 +303,7 @@ async fn an_adopted_informer_is_shared_and_waited_for_but_neither_started_nor_st
         .unwrap_err();
     let text = error.to_string();
     assert!(
-        text.contains(" (v1 Pod) has not") && text.ends_with("not synced, not started"),
+        text.contains(" (v1 Pod) did not sync") && text.ends_with("not synced, not started"),
         "{text}"
     );
 
@@ -448,7 +447,7 @@ async fn after_the_shutdown_the_same_informers_are_there_stopped_and_readable() 
         constructed.wait_for_sync(),
     ] {
         let error = wait.deadline(LONG).await.unwrap_err().to_string();
-        let expected = "ended before it had synced: not synced, stopped";
+        let expected = "was stopped before it synced: not synced, stopped";
         assert!(error.ends_with(expected), "{error}");
     }
     factory.start();
@@ -475,8 +474,7 @@ async fn waiting_for_a_factory_that_was_not_started_fails_at_once_and_names_its_
         panic!("one of them was not started: {error}");
     };
     assert_eq!(error.failure, SyncFailure::NotStarted);
-    let expected =
-        "pods (v1 Pod) can't sync, because its factory was not started: not synced, not started";
+    let expected = "pods (v1 Pod) can't sync, as its factory was not started: not synced, not started; call start of the factory before the wait";
     assert_eq!(error.to_string(), expected);
     ours.start();
     ours.informer::<ConfigMap>();

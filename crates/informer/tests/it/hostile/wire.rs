@@ -104,7 +104,7 @@ async fn answers_that_are_never_the_last_are_not_waited_for_longer_than_a_list_m
     let error = failed.await.unwrap().last_error().unwrap().to_string();
     assert_eq!(
         error,
-        "the list takes longer than 200ms (Limits::list_time)"
+        "the list took longer than 200ms; to allow more time, raise Limits::list_time"
     );
     informer.stop().await;
 }
@@ -193,7 +193,10 @@ async fn a_refusal_without_end_says_what_its_status_code_says() {
     let server = Endless::listen(begin, "no, no, no, ").await;
     let error = server.list().await;
     assert_eq!(error.class(), Class::Forbidden);
-    assert_eq!(error.to_string(), "the server answered 403");
+    assert_eq!(
+        error.to_string(),
+        "the server responded with status 403 and no readable message"
+    );
 }
 
 #[tokio::test]
@@ -207,7 +210,10 @@ async fn a_redirection_is_a_failure_and_is_not_followed() {
         let server = Endless::listen(&begin, "").await;
         let error = server.list().await;
         assert_eq!(error.class(), Class::Protocol, "{error}");
-        assert_eq!(error.to_string(), format!("the server answered {code}"));
+        assert_eq!(
+            error.to_string(),
+            format!("the server responded with status {code} and no readable message")
+        );
         assert_eq!(server.connections.load(Ordering::Relaxed), 1);
     }
     assert_eq!(elsewhere.connections.load(Ordering::Relaxed), 0);
@@ -222,6 +228,6 @@ async fn discovery_without_end_is_given_up_at_a_number_of_bytes() {
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(
         cause,
-        "the answer to discovery is larger than 33554432 bytes"
+        "the discovery response is larger than 33554432 bytes"
     );
 }

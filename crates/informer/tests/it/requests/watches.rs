@@ -58,7 +58,7 @@ async fn watch_refused_while_the_server_is_away_or_for_its_credentials_is_reques
     .await;
     assert_eq!(
         outcome.errors,
-        "expired token\nthe server answered 502\nshutting down\nthe server answered 504\n"
+        "expired token\nthe server responded with status 502 and no readable message\nshutting down\nthe server responded with status 504 and no readable message\n"
     );
     assert_eq!(outcome.indexer.snapshot().revision(), 6.into());
 }
@@ -107,7 +107,10 @@ async fn a_watch_refused_for_another_reason_is_listed_after_a_pause() {
         "#]],
     )
     .await;
-    assert_eq!(outcome.errors, "no\nthe server answered 500\n");
+    assert_eq!(
+        outcome.errors,
+        "no\nthe server responded with status 500 and no readable message\n"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -340,7 +343,7 @@ async fn any_other_error_inside_and_a_very_short_watch_are_listed_after_a_pause(
     expect![[r#"
         later
         very short watch: closed within a second without an event
-        a watch sent something that is no event
+        the watch sent data that is not a watch event
     "#]]
     .assert_eq(&outcome.errors);
 }

@@ -143,12 +143,12 @@ async fn another_scope_kind_representation_or_version_is_a_cold_start_with_the_r
         told += &cold(informer).await;
     }
     expect![[r#"
-        cold: the saved store is of /api/v1/pods, and /api/v1/namespaces/default/pods is wanted
-        cold: the saved store is of /api/v1/pods, and /api/v1/pods?labelSelector=app%3Dweb is wanted
-        cold: the saved store is of /api/v1/pods, and /api/v1/pods?fieldSelector=spec.nodeName%3Dn1 is wanted
-        cold: the saved store is of /api/v1/pods, and /api/v1/pods?labelSelector=a%3Db is wanted
-        cold: the saved store is of /api/v1/pods, and /api/v1/pods, /api/v1/namespaces/other/pods is wanted
-        cold: the store was saved as version "1"
+        cold: the saved store has /api/v1/pods, and the informer requests /api/v1/namespaces/default/pods
+        cold: the saved store has /api/v1/pods, and the informer requests /api/v1/pods?labelSelector=app%3Dweb
+        cold: the saved store has /api/v1/pods, and the informer requests /api/v1/pods?fieldSelector=spec.nodeName%3Dn1
+        cold: the saved store has /api/v1/pods, and the informer requests /api/v1/pods?labelSelector=a%3Db
+        cold: the saved store has /api/v1/pods, and the informer requests /api/v1/pods, /api/v1/namespaces/other/pods
+        cold: the store was saved as version "1", and the program uses another version
     "#]].assert_eq(&told);
     save(&server, warm(&server, &path)).await;
     let metadata = ListWatch::<PartialObjectMeta<Pod>>::new(server.client());
@@ -200,7 +200,7 @@ async fn a_file_that_is_cut_or_damaged_is_a_cold_start() {
         cold: the saved store is damaged: its checksum is wrong
         cold: the saved store is damaged: line 1 is cut off
         cold: the saved store has format 7, which this version does not read
-        cold: the saved store can't be read: it is no file"#]]
+        cold: the saved store can't be read: it is not a file"#]]
     .assert_eq(&told);
 }
 
@@ -268,7 +268,7 @@ async fn who_may_not_see_the_namespace_starts_cold_saves_nothing_and_is_told_wha
     }
     let status = status.to_string();
     assert!(
-        status.contains("; not saved: the server does not say"),
+        status.contains("; not saved: the identity of the server is unknown"),
         "{status}"
     );
     // As it is told.
@@ -347,7 +347,7 @@ async fn a_server_that_does_not_answer_holds_the_end_up_for_five_seconds() {
     let pods = informer.stop().await;
     assert_eq!(begun.elapsed().as_secs(), 5);
     let error = pods.status().get().last_save_error.unwrap();
-    assert!(error.ends_with("the server does not answer"), "{error}");
+    assert!(error.ends_with("the server does not respond"), "{error}");
     assert!(!path.exists());
 }
 
@@ -462,12 +462,13 @@ async fn a_server_that_fails_to_say_who_it_is_does_not_keep_an_informer_from_sta
     answer.times(u64::MAX);
     let told = start(&server, warm(&server, &path)).await;
     assert!(
-        told.starts_with("cold: the server does not say who it is") && told.ends_with("synced\n"),
+        told.starts_with("cold: the identity of the server is unknown")
+            && told.ends_with("synced\n"),
         "{told}"
     );
     answer.times(3);
     let told = start(&server, warm(&server, &path)).await;
-    assert!(told.starts_with("cold: nothing is saved there"), "{told}");
+    assert!(told.starts_with("cold: no store is saved there"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

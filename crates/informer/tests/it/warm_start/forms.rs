@@ -159,7 +159,7 @@ async fn an_object_that_does_not_decode_is_saved_as_it_is_known() {
         save(&server, keep(warm(&server, &path))).await;
         let informer = run(warm(&server, &path));
         informer.caught_up(&server).await;
-        let cold = "cold: the saved store is damaged: line 3 is not what belongs there";
+        let cold = "cold: the saved store is damaged: line 3 has unexpected content";
         assert_eq!(started(&informer), cold, "a decoded cache has to decode it");
         informer.stop().await;
     }

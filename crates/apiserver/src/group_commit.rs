@@ -122,7 +122,7 @@ impl Shared {
         let mut state = self.lock();
         let undone = state.storage.keys_after(revision);
         change(&mut state)?;
-        let error = ApiError::not_stored("the store was put back to an older revision");
+        let error = ApiError::not_stored("the store was restored to an older revision");
         state.pending.fail(undone, &error);
         let corrections = state.corrections();
         drop(state);

@@ -87,8 +87,9 @@ impl Server {
     async fn listen_with(&self, address: SocketAddr, security: Security) -> io::Result<Listening> {
         if !is_loopback(address.ip()) {
             if !self.shared().settings.allow_remote {
-                let message =
-                    format!("{address} is not a loopback address; allow_remote allows it");
+                let message = format!(
+                    "{address} is not a loopback address; to listen on it, set allow_remote"
+                );
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
             }
             if self.shared().gate.is_open() {

@@ -73,7 +73,7 @@ pub(crate) struct Reserved<T> {
 
 /// The content was evicted.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer was not read in time")]
+#[error("the client did not read the response in time")]
 pub(crate) struct Evicted;
 
 impl Default for ResponseBudget {

@@ -63,7 +63,7 @@ pub struct ClientCertificate {
 
 /// A certificate could not be generated: an invalid name, or a system without randomness.
 #[derive(Debug, thiserror::Error)]
-#[error("the certificate could not be made")]
+#[error("the certificate could not be created")]
 pub struct TlsError(#[source] BoxError);
 
 // === impl Tls ===

@@ -185,12 +185,12 @@ impl TypedDemo {
         };
         if let Some(flag) = flag.filter(|_| observes) {
             return Err(format!(
-                "{flag} needs loops that act: add --act if the server has no control plane of its own, or leave out --kubeconfig"
+                "{flag} needs loops that act; add --act if the server has no control plane of its own, or omit --kubeconfig"
             ));
         }
         if self.replicas == 0 && self.pods_fail.is_some_and(|fail| fail > 0) {
             return Err(
-                "--pods-fail needs a pod that can fail: ask for --replicas 1 or more".to_owned(),
+                "--pods-fail needs a pod that can fail; set --replicas to 1 or more".to_owned(),
             );
         }
         let runs_pods = !observes && self.replicas > 0;
@@ -226,7 +226,7 @@ impl TypedServe {
         let seeded = self.seed_objects.iter().map(SeedObjects::resource);
         if let Some(resource) = twice(seeded) {
             return Err(format!(
-                "--seed-objects names {resource} twice: give each resource one number"
+                "--seed-objects has {resource} twice; set one number per resource"
             ));
         }
         let watch_caches = self.watch_caches()?;
@@ -250,7 +250,7 @@ impl TypedServe {
         let sizes = &self.watch_cache_sizes;
         if let Some(resource) = twice(sizes.iter().map(|size| size.resource.clone())) {
             return Err(format!(
-                "--watch-cache-sizes names {resource} twice: give each resource one size"
+                "--watch-cache-sizes has {resource} twice; set one size per resource"
             ));
         }
         let default = match (self.watch_cache, self.default_watch_cache_size) {
@@ -259,7 +259,7 @@ impl TypedServe {
             (false, None) if sizes.is_empty() => WatchCache::Off,
             (false, _) => {
                 return Err(
-                    "--watch-cache=false leaves no cache to have a size: leave that out, or the sizes"
+                    "--watch-cache=false disables the caches, so they have no size; omit it, or omit --default-watch-cache-size and --watch-cache-sizes"
                         .to_owned(),
                 );
             }
@@ -287,7 +287,7 @@ fn refuse(error: &clap::Error) -> Asked {
     let text = error.to_string();
     if asked_for.contains(&error.kind()) {
         return if error.use_stderr() {
-            Asked::Wrongly("say what to do: demo or serve (see --help)".to_owned())
+            Asked::Wrongly("no command; add demo or serve (see --help)".to_owned())
         } else {
             Asked::Help(text)
         };
@@ -305,7 +305,7 @@ fn refuse(error: &clap::Error) -> Asked {
 
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse()
-        .map_err(|_| "write an IP address and a port, such as 127.0.0.1:8001".to_owned())
+        .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8001".to_owned())
 }
 
 fn quantity(text: &str) -> Result<String, room::NotAQuantity> {
@@ -364,7 +364,7 @@ mod tests {
             ("demo --act", "--kubeconfig"),
             ("demo --kubeconfig f --without scheduler", "--act"),
             ("demo --kubeconfig f --pods-fail 2", "--act"),
-            ("demo --replicas 0 --pods-fail 1", "--replicas 1"),
+            ("demo --replicas 0 --pods-fail 1", "set --replicas to 1"),
             ("demo --cpu lots", "100m"),
             ("serve --listen 8080", "127.0.0.1:8001"),
             ("serve --port 8080", "--port"),
@@ -387,11 +387,11 @@ mod tests {
             ("serve --watch-cache-sizes po#1,pods#2", "pods twice"),
             (
                 "serve --watch-cache=false --watch-cache-sizes pods#1",
-                "leave that out, or the sizes",
+                "omit it, or omit --default-watch-cache-size",
             ),
             (
                 "serve --watch-cache=false --default-watch-cache-size 5",
-                "leave that out, or the sizes",
+                "omit it, or omit --default-watch-cache-size",
             ),
             ("watch pods", "watch"),
         ];

@@ -30,7 +30,7 @@ pub(crate) enum Ending {
 /// # Errors
 /// Returns an error with the reason and the next step.
 pub(crate) async fn run(command: Command) -> anyhow::Result<Ending> {
-    let mut interrupt = Interrupt::listen().context("the system refuses a signal handler")?;
+    let mut interrupt = Interrupt::listen().context("can't install a signal handler")?;
     match command {
         Command::Demo(options) => demo::run(&options, &mut interrupt).await,
         Command::Serve(options) => serve::run(&options, &mut interrupt).await,

@@ -108,7 +108,7 @@ struct Inner {
 
 /// The factory already has another informer of the type, so it cannot adopt this one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the factory has another informer of {kind} already")]
+#[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {
     kind: String,
 }
@@ -117,7 +117,9 @@ pub struct AlreadyRegistered {
 ///
 /// The constructor sent the request to the same factory that called it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the constructor of the informer of {kind} requested that informer from its own factory")]
+#[error(
+    "the constructor of the informer of {kind} requested that informer from its own factory; build the informer in the constructor instead"
+)]
 pub struct RecursiveConstructor {
     kind: String,
 }

@@ -87,3 +87,6 @@ pub use self::{
 };
 #[cfg(feature = "client")]
 pub use transport::client;
+
+#[cfg(test)]
+mod tests;

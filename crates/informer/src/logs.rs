@@ -28,7 +28,7 @@
 //! | ERROR | `the watch error handler panicked`, `a collector of metrics panicked` | |
 //! | ERROR | `mutated`: an object was changed in the cache | `error` |
 //! | ERROR | `inconsistent`: a check has found that cache and server differ | `difference` |
-//! | ERROR | `no thread for the handler` | `handler`, `error` |
+//! | ERROR | `can't start the thread of the handler` | `handler`, `error` |
 //! | ERROR | `the informer failed`: one of its tasks panicked, or it met an error that it can't recover from | `cause` |
 //! | ERROR | `the handler ended: a panic outside of its callbacks` | `handler`, `reason` |
 //! | WARN | `failed`: a list or a watch, for any reason | `what`, `error`, `failures` in a row; `open_for` and `events` of a watch |
@@ -36,19 +36,24 @@
 //! | WARN | `skipped`: an object or an event that can't be stored as it is; ten per list, then `a list had more objects like these`, and ten a minute of all others, then `more were skipped within a minute` | `error`; `skipped` |
 //! | WARN | `not processed`: the process function of a `controller::Config` returned an error or panicked; ten a minute, then `more were not processed within a minute` | `error`; `left_out` |
 //! | WARN | `not indexed`: an index function, or one of a derived index, failed; ten a minute of each, then `more were not indexed within a minute` | `error`; `objects` |
-//! | WARN | `slow handler`: a callback took more than 100 ms while other events waited; ten a minute per handler, then `it was slow more often within a minute` | `handler`, `object`, `took`, `depth`; `times` |
+//! | WARN | `slow handler`: a callback took more than 100 ms while other events waited; ten a minute per handler, then `the handler was slow more often within a minute` | `handler`, `object`, `took`, `depth`; `times` |
 //! | WARN | `a handler is slower than its events`: more than 1,024 wait | `handler`, `depth` |
-//! | WARN | `a resync period under 1 s is raised to 1 s`, and two other messages about periods that were changed | `asked_for`, and the check period |
-//! | WARN | `differs from its own copy`, `comparing it panicked`: from the mutation detector | `object`, `revision` |
+//! | WARN | `a resync period under 1 s is raised to 1 s`, `the informer has started; a shorter resync period is raised to its check period`, `the informer has no resync period, so the period of its handler has no effect` | `requested`; `check_period` |
+//! | WARN | `an object differs from its own copy; mutations of it are not detected`, `comparing an object with its copy panicked; mutations of it are not detected`: from the mutation detector | `object`, `revision` |
 //! | WARN | `not checked`: a consistency check failed; at INFO `not checked: the revision is too old` | `what`, `error` |
-//! | INFO | `a list took long`: more than ten seconds | `total`, `pages`, `objects`, `asking`, `reading`, `handing_on`, `handed_on` |
-//! | INFO | `listing, as the streaming list has failed`, at DEBUG while retries fail; `the streaming list has no objects, and the cache has some`; `events arrive in no order of revision; the server is not asked about them until the next list`; `the store is full; the watch is let go of` | |
+//! | WARN | `not saved`: a save failed; at DEBUG if the informer has not synced or has stopped, or if the load has logged the reason | `path`, `error` |
+//! | WARN | `the warm start waits`: a request of a warm start failed and is retried | `what`, `error`, `attempt` |
+//! | INFO | `a list took long`: more than ten seconds | `total`, `pages`, `objects`, `requesting`, `reading`, `delivering`, `delivered` |
+//! | INFO | `the streaming list failed; listing instead`, at DEBUG while retries fail; `the streaming list is empty, and the cache is not; listing to confirm it`; `events arrive in no order of revision; they are not checked against the server until the next list`; `the store is full; closing the watch` | |
+//! | INFO | `the definition of the kind changed`: the custom resource definition was created, deleted or modified | `availability` |
+//! | INFO | `started`: the result of the start from a saved store; at WARN if there is one and it is not used | `start`; `path` |
 //! | DEBUG | `starting`, `stopped` | |
+//! | DEBUG | `saved`: the cache was saved | `path`, `objects`, `bytes` |
 //! | DEBUG | `listed`, `streamed` | `revision`, `count` |
 //! | DEBUG | `the watch closed` | `open_for`, `events` |
 //! | DEBUG | `the revision is too old` | as `failed` |
 //! | DEBUG | `forcing a resync` | |
-//! | DEBUG | `a list has not mended it`, `not checked: the queue does not become empty`: from consistency checks | `difference` |
+//! | DEBUG | `a list has not removed the difference`, `not checked: the queue does not become empty`: from consistency checks | `difference` |
 //!
 //! Lines over a limit are counted, not written. The count is logged with the next line of the same kind, or
 //! when a watch ends; no timer wakes a task to log it.

@@ -115,7 +115,10 @@ impl<K> MutationDetector<K> {
             is_equal(&shared, &copy).then_some(copy)
         });
         let Ok(Some(copy)) = copied else {
-            tracing::warn!(?object, "differs from its own copy; mutations are not seen");
+            tracing::warn!(
+                ?object,
+                "an object differs from its own copy; mutations of it are not detected"
+            );
             return;
         };
         if self.copies.is_empty() {
@@ -193,7 +196,7 @@ impl<K> Copied<K> {
             Ok(false) => State::Mutated,
             Err(_) => {
                 let (object, revision) = (&self.name, &self.revision);
-                tracing::warn!(%object, %revision, "comparing it panicked; mutations are not seen");
+                tracing::warn!(%object, %revision, "comparing an object with its copy panicked; mutations of it are not detected");
                 State::Void
             }
         }

@@ -70,7 +70,7 @@ pub struct FieldPath(Vec<String>);
 /// The text is not a field path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no path of a field, such as metadata.managedFields or metadata.annotations['a.b/c']"
+    "invalid path of a field: {0:?}; write it as metadata.managedFields or metadata.annotations['a.b/c']"
 )]
 pub struct ParseFieldPathError(String);
 
@@ -82,9 +82,9 @@ pub struct NotPrunable {
     reason: &'static str,
 }
 
-const IS_IDENTITY: &str = "it says which object it is, or is what selectors look at";
+const IS_IDENTITY: &str = "it identifies the object, or selectors use it";
 
-const IS_WRITTEN_BACK: &str = "an object without it could be written back; of a type that is not `Pruned<K>` only metadata.managedFields and metadata.annotations, or some of them, can";
+const IS_WRITTEN_BACK: &str = "an object without it could be written back; prune only metadata.managedFields and metadata.annotations, or use `Pruned<K>`";
 
 impl FromStr for FieldPath {
     type Err = ParseFieldPathError;

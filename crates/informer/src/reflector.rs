@@ -114,7 +114,7 @@ pub enum Error {
     /// An object in the cache was modified in place. All handlers and readers share it. Reported only with
     /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
     #[error(
-        "{object} at revision {revision} was changed in the cache, which all handlers and readers share"
+        "{object} at revision {revision} was modified in the cache, which all handlers and readers share; modify a clone instead"
     )]
     Mutated {
         /// The object.
@@ -123,7 +123,7 @@ pub enum Error {
         revision: ResourceVersion,
     },
     /// A list or a watch sent an object of another kind. The object was skipped.
-    #[error("{} came where {expected} was expected", a_kind(found, object.as_ref()))]
+    #[error("received {}, expected {expected}", a_kind(found, object.as_ref()))]
     OtherKind {
         /// The expected API version and kind, or the type description of the reflector.
         expected: Arc<str>,

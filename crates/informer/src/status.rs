@@ -137,10 +137,11 @@ impl fmt::Display for Status {
         let synced = match (self.synced, self.is_stopped()) {
             (true, _) => "synced".to_owned(),
             (false, false) if matches!(self.warm_start, Some(WarmStart::Warm { .. })) => {
-                "not synced (what was saved is in the cache, and not confirmed)".to_owned()
+                "not synced (the cache has the saved objects, which the server has not confirmed)"
+                    .to_owned()
             }
             (false, false) if listed > 0 && listed == sources => {
-                "not synced (listed, and not all of it in the cache)".to_owned()
+                "not synced (listed, but not yet completely in the cache)".to_owned()
             }
             (false, _) if sources > 1 => format!("not synced ({listed} of {sources} sources)"),
             (false, _) => "not synced".to_owned(),
@@ -156,7 +157,7 @@ impl fmt::Display for Status {
             }
             Activity::Opening => f.write_str("opening a watch")?,
             Activity::Watching => f.write_str("watching")?,
-            Activity::StoreFull => f.write_str("held up by a full store")?,
+            Activity::StoreFull => f.write_str("paused, because the store is full")?,
             Activity::BackingOff { attempt, .. } => write!(f, "waiting after failure {attempt}")?,
             Activity::NotServed => f.write_str("the kind is not served")?,
             Activity::Stopped => f.write_str("stopped")?,

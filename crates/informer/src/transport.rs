@@ -13,7 +13,7 @@ mod pager;
 pub use self::error::{Class, Error, Retry};
 pub(crate) use self::{
     body::Body,
-    list_budget::ListBudget,
+    list_budget::{ListBudget, stalled},
     pager::{AfterPage, Pager},
 };
 

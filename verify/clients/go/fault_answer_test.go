@@ -36,7 +36,7 @@ func TestFaultsOfAnswersAreErrorsOfClientGo(t *testing.T) {
 		{plan: `get configmaps: 429 retry-after=7`, see: getting("429 TooManyRequests: Too many requests, please try again later. (retry in 7 s)")},
 		{plan: `get configmaps: 429 plain`, see: getting("429 TooManyRequests: … (retry in 1 s)")},
 		{plan: `get configmaps: 429 plain retry-after=7`, see: getting("429 TooManyRequests: … (retry in 7 s)")},
-		{plan: `get configmaps: 500`, see: getting("500 InternalError: Internal error occurred: asked for by a fault")},
+		{plan: `get configmaps: 500`, see: getting("500 InternalError: Internal error occurred: injected by a fault")},
 		{plan: `get configmaps: 503 retry-after=7`, see: getting("503 ServiceUnavailable: the server is currently unable to handle the request (retry in 7 s)")},
 		{plan: `get configmaps: 504`, see: getting("504 Timeout: the server was unable to return a response in the time allotted")},
 		{plan: `get configmaps: 504 too-large`, see: getting("504 Timeout: Timeout: Too large resource version: 6, current: 5 (too large)")},

@@ -49,7 +49,7 @@ fn is_own(host: &str) -> bool {
 
 fn refused(header: &str, value: &str) -> ApiError {
     let message = format!(
-        "{header} {value:?} is not this machine: a server without tokens answers programs on it, and no page of another host; ask by the name localhost, or start it with tokens, TLS or allow_remote"
+        "{header} {value:?} is not a name of this machine: a server without tokens rejects requests of web pages from other hosts; use the name localhost, or start the server with tokens, TLS or allow_remote"
     );
     ApiError::new(403, "Forbidden", message)
 }

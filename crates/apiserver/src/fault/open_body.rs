@@ -309,7 +309,7 @@ impl Disturbed {
         }
         let reset = io::Error::new(
             io::ErrorKind::ConnectionReset,
-            "the answer was broken by a fault",
+            "the response was broken by a fault",
         );
         Some(Err(reset.into()))
     }

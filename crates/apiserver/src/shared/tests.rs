@@ -66,7 +66,10 @@ async fn slow_readers_of_old_states_are_ended_and_others_are_not() {
     }
     for stopped in [lists.remove(0), backlog] {
         let error = stopped.collect().await.unwrap_err();
-        assert_eq!(error.to_string(), "the answer was not read in time");
+        assert_eq!(
+            error.to_string(),
+            "the client did not read the response in time"
+        );
     }
     let rest = live
         .collect()

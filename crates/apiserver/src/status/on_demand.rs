@@ -43,7 +43,7 @@ impl ApiError {
             ),
             500 => (
                 "InternalError",
-                "Internal error occurred: asked for by a fault",
+                "Internal error occurred: injected by a fault",
             ),
             503 => (
                 "ServiceUnavailable",
@@ -53,7 +53,7 @@ impl ApiError {
                 "Timeout",
                 "the server was unable to return a response in the time allotted",
             ),
-            _ => ("", "asked for by a fault"),
+            _ => ("", "injected by a fault"),
         };
         ApiError::new(code, reason, message)
     }

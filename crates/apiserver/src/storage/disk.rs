@@ -74,7 +74,7 @@ pub enum OpenError {
         detail: String,
     },
     /// The file system reports an error: not a directory, read-only, full.
-    #[error("the data directory {} can't be read and written", directory.display())]
+    #[error("the data directory {} can't be read or written", directory.display())]
     Io {
         /// The data directory.
         directory: PathBuf,
@@ -253,7 +253,7 @@ impl Disk {
             Failure::Database(redb::Error::Io(error))
                 if error.kind() == io::ErrorKind::InvalidData =>
             {
-                foreign("it is no database")
+                foreign("it is not a database")
             }
             Failure::Database(redb::Error::Io(error)) => self.io(error),
             Failure::Database(
@@ -263,10 +263,10 @@ impl Disk {
                 | redb::Error::TableIsMultimap(_)),
             ) => foreign(&error.to_string()),
             Failure::Format(found) if found > FORMAT => foreign(&format!(
-                "it was written by a newer version, in format {found}, and this one knows {FORMAT}"
+                "a newer version wrote it in format {found}, and this version reads format {FORMAT}"
             )),
             Failure::Format(found) => foreign(&format!(
-                "its format is {found}, and this server's {FORMAT}"
+                "its format is {found}, and this version reads format {FORMAT}"
             )),
             Failure::Database(error) => OpenError::Damaged {
                 file,
@@ -299,9 +299,7 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     // The failure discards what the call changed, so no partial state is visible.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result,
-        Err(_) => Err(Failure::Damaged(
-            "its parts contradict each other".to_owned(),
-        )),
+        Err(_) => Err(Failure::Damaged("its tables are inconsistent".to_owned())),
     }
 }
 

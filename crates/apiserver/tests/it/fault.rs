@@ -45,7 +45,7 @@ async fn a_break_resets_the_connection() {
     server.faults().break_watches();
     assert_eq!(
         watch.trace().await,
-        "broken: the answer was broken by a fault\nend\n"
+        "broken: the response was broken by a fault\nend\n"
     );
 }
 
@@ -100,7 +100,7 @@ async fn a_fault_status_is_returned_its_number_of_times_to_matching_requests() {
     assert_eq!(get(&server, "/api/v1/nodes").await.code, 200);
     assert_eq!(
         get(&server, PODS).await.refusal(),
-        "500 InternalError: Internal error occurred: asked for by a fault"
+        "500 InternalError: Internal error occurred: injected by a fault"
     );
     assert_eq!(get(&server, PODS).await.code, 500);
     assert_eq!(get(&server, PODS).await.code, 200);

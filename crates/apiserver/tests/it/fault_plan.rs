@@ -216,7 +216,7 @@ async fn actions_affect_only_the_watches_that_they_name() {
     faults.inject("break watch pods").unwrap();
     assert_eq!(
         pods.trace().await,
-        "broken: the answer was broken by a fault\nend\n"
+        "broken: the response was broken by a fault\nend\n"
     );
     assert_eq!(
         hits(&server),

@@ -300,6 +300,6 @@ async fn unread_lists_and_watches_are_evicted_for_others() {
     let first = stopped.remove(0).into_body().collect().await;
     assert_eq!(
         first.unwrap_err().to_string(),
-        "the answer was not read in time"
+        "the client did not read the response in time"
     );
 }

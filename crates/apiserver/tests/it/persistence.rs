@@ -171,7 +171,7 @@ fn a_file_that_is_not_a_store_is_rejected_and_kept() {
     fs::create_dir_all(&directory).unwrap();
     let file = directory.join("objects.redb");
     fs::write(&file, "a shopping list").unwrap();
-    expect!["DIR/objects.redb is not a store that this server can read: it is no database"]
+    expect!["DIR/objects.redb is not a store that this server can read: it is not a database"]
         .assert_eq(&refusal(&directory));
     assert_eq!(fs::read(&file).unwrap(), b"a shopping list");
 
@@ -203,7 +203,7 @@ fn a_read_only_directory_is_rejected() {
     }
     let said = refusal(&directory);
     assert!(
-        said.starts_with("the data directory DIR can't be read and written: "),
+        said.starts_with("the data directory DIR can't be read or written: "),
         "{said}"
     );
 }

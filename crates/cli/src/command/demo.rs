@@ -16,7 +16,7 @@ mod world;
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use tokio::{sync::mpsc, time::Instant};
 
 use self::{
@@ -96,14 +96,17 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
     let told = tell(options, &world, interrupt).await;
     if let (Some(path), Some(log)) = (&options.request_log, world.requests()) {
         std::fs::write(path, accounts::json_lines(&log))
-            .with_context(|| format!("can't write {}", path.display()))?;
+            .map_err(|error| {
+                let shown = path.display();
+                anyhow!("can't write the request log {shown}: {error}; name a file in a writable directory with --request-log")
+            })?;
     }
     let advice = world.advice();
     let cleaned = tokio::select! {
         biased;
         cleaned = world.clean_up() => cleaned,
         signal = interrupt.next() => {
-            output::complain(format_args!("interrupted while removing; {advice}"));
+            output::complain(format_args!("interrupted while removing the demo's objects; {advice}"));
             return Ok(Ending::Ended(signal));
         }
     };
@@ -124,7 +127,7 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
 }
 
 fn interrupted(signal: Signal) -> Ending {
-    output::complain("interrupted before the end; run it again to see the rest");
+    output::complain("interrupted before the demo was complete; run it again to see all steps");
     Ending::Ended(signal)
 }
 
@@ -179,7 +182,7 @@ impl Stage<'_> {
         let filling = self.plane.observe(options.deadline);
         let filled = interrupt.unless(filling).await?;
         filled.map_err(|error| {
-            anyhow!("the caches can't be filled: {error}; check the server and the user's rights")
+            anyhow!("the caches did not sync: {error}; check the server, and the permissions of the user in the kubeconfig")
         })?;
         let synced = world.requests().map(|log| accounts::last_sequence(&log));
         output::say("All caches are filled; from here on the loops read from them.\n");
@@ -205,7 +208,7 @@ impl Stage<'_> {
         for line in self.plane.report() {
             output::say(line);
         }
-        Err(Broken::Off(anyhow!("not reached: {missing}")))
+        Err(Broken::Off(anyhow!("the demo did not complete: {missing}")))
     }
 
     fn has(&self, one: Loop) -> bool {

@@ -24,7 +24,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use fastrand::Rng;
 use kube_informer_apiserver::{Kubeconfig, Server};
 use tokio::time::Instant;
@@ -145,9 +145,9 @@ async fn serve(
     }
     output::say("The server has ended.");
     match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("{shown} leads nowhere now: remove it"))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(anyhow!(
+            "can't remove the kubeconfig {shown}: {error}; remove it, because its server has ended"
+        )),
         _ => Ok(signal),
     }
 }
@@ -243,29 +243,34 @@ fn say_faults(server: &Server, address: SocketAddr) {
 fn cant_listen(address: SocketAddr, error: &io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::AddrInUse => anyhow!(
-            "port {} is in use: end what listens on it, or take a free port with --listen {}:0",
-            address.port(),
+            "can't listen on {address}: the port is in use; stop the program that uses it, or use a free port with --listen {}:0",
             address.ip()
         ),
         io::ErrorKind::PermissionDenied if !address.ip().is_loopback() => anyhow!(
-            "{address} can be reached from other machines, and there is no authentication: use --listen 127.0.0.1:{}",
+            "can't listen on {address}: other machines could reach it, and there is no authentication; use --listen 127.0.0.1:{}",
             address.port()
         ),
         io::ErrorKind::PermissionDenied => anyhow!(
-            "port {} needs rights that this user lacks: take one above 1023, or any with --listen 127.0.0.1:0",
-            address.port()
+            "can't listen on {address}: permission denied; use a port above 1023, or a free port with --listen 127.0.0.1:0"
         ),
-        _ => anyhow!("can't listen on {address}: {error}; try --listen 127.0.0.1:0"),
+        _ => {
+            anyhow!("can't listen on {address}: {error}; use a free port with --listen 127.0.0.1:0")
+        }
     }
 }
 
 fn write_kubeconfig(path: &Path, kubeconfig: &Kubeconfig) -> anyhow::Result<()> {
     let shown = path.display();
     if fs::read_to_string(path).is_ok_and(|text| text.starts_with(MARK)) {
-        fs::remove_file(path).with_context(|| {
-            format!("can't replace {shown}: name another file with --kubeconfig-out")
+        fs::remove_file(path).map_err(|error| {
+            anyhow!("can't replace the kubeconfig {shown}: {error}; name another file with --kubeconfig-out")
         })?;
     }
+    let failed = |error: io::Error| {
+        anyhow!(
+            "can't write the kubeconfig {shown}: {error}; name a file in a writable directory with --kubeconfig-out"
+        )
+    };
     // Creates only new files, so that it neither follows symbolic links nor overwrites other files.
     let created = OpenOptions::new()
         .write(true)
@@ -275,14 +280,12 @@ fn write_kubeconfig(path: &Path, kubeconfig: &Kubeconfig) -> anyhow::Result<()> 
     let mut file = match created {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             return Err(anyhow!(
-                "{shown} exists and is not ours: name a new file with --kubeconfig-out"
+                "can't write the kubeconfig {shown}: the file exists, and kubectl-informer did not write it; name a new file with --kubeconfig-out"
             ));
         }
-        other => other.with_context(|| {
-            format!("can't write {shown}: name a file in a folder of yours with --kubeconfig-out")
-        })?,
+        other => other.map_err(failed)?,
     };
-    write!(file, "{MARK}\n{kubeconfig}").with_context(|| format!("can't write {shown}"))
+    write!(file, "{MARK}\n{kubeconfig}").map_err(failed)
 }
 
 /// Quotes a path for a shell.
@@ -297,7 +300,29 @@ fn quoted(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
+
+    #[test]
+    fn an_address_that_can_not_be_listened_on_is_reported_with_the_next_step() {
+        let lines = [
+            ("127.0.0.1:8001", io::ErrorKind::AddrInUse),
+            ("0.0.0.0:8001", io::ErrorKind::PermissionDenied),
+            ("127.0.0.1:80", io::ErrorKind::PermissionDenied),
+            ("127.0.0.2:80", io::ErrorKind::AddrNotAvailable),
+        ]
+        .map(|(address, kind)| {
+            let error = cant_listen(address.parse().unwrap(), &io::Error::from(kind));
+            format!("{error:#}\n")
+        });
+        expect![[r#"
+            can't listen on 127.0.0.1:8001: the port is in use; stop the program that uses it, or use a free port with --listen 127.0.0.1:0
+            can't listen on 0.0.0.0:8001: other machines could reach it, and there is no authentication; use --listen 127.0.0.1:8001
+            can't listen on 127.0.0.1:80: permission denied; use a port above 1023, or a free port with --listen 127.0.0.1:0
+            can't listen on 127.0.0.2:80: address not available; use a free port with --listen 127.0.0.1:0
+        "#]].assert_eq(&lines.concat());
+    }
 
     #[test]
     fn a_path_survives_the_shell() {

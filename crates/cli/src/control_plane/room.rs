@@ -115,7 +115,7 @@ impl fmt::Display for NotAQuantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is not a quantity: write 100m, 2 or 1.5Gi, for example",
+            "{:?} is not a quantity; expected a number with an optional unit, such as 100m, 2 or 1.5Gi",
             self.0
         )
     }

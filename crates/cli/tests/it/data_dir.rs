@@ -341,10 +341,8 @@ async fn a_store_restored_by_a_fault_stays_restored_and_no_fault_restores_before
 
     let shown = directory.to_str().unwrap();
     let ended = run(&["serve", "--data-dir", shown, "--fault", "restart back 4"]).await;
-    one_line(
-        &ended.with_code(1).err,
-        "no revision from before this start",
-    );
+    let expected = "error: --fault: fault plan, line 1, column 1: The resourceVersion for the provided list is too old. (a data directory has no revisions from before this start)\n";
+    assert_eq!(ended.with_code(1).err, expected);
 }
 
 #[track_caller]
@@ -368,7 +366,7 @@ async fn an_unusable_directory_is_rejected_in_one_line() {
         );
         assert_eq!(ended.out, "", "no output before the check");
     };
-    refused(&directory, "is in use by another server").await;
+    refused(&directory, "another server uses it").await;
     server.kill().await;
 
     let objects = directory.join("objects.redb");

@@ -291,7 +291,7 @@ async fn a_pod_too_large_for_any_node_stays_pending_and_the_step_is_named() {
     assert!(
         ended
             .err
-            .starts_with("error: not reached: pods are bound to a node (0 of 3)")
+            .starts_with("error: the demo did not complete: pods are bound to a node (0 of 3)")
     );
     assert!(ended.err.contains("--cpu"));
     assert_eq!(ended.err.lines().count(), 1);

@@ -8,6 +8,7 @@
 mod binary;
 mod data_dir;
 mod demo;
+mod messages;
 mod refusals;
 mod serve;
 mod watch_caches;

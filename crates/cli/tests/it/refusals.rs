@@ -41,7 +41,7 @@ async fn the_error_names_a_malformed_kubeconfig_without_its_content() {
     std::fs::write(&path, "[secret-token\n").unwrap();
     let path = path.to_str().unwrap();
     let ended = run(&["demo", "--kubeconfig", path]).await.with_code(1);
-    one_line(&ended, &["is not a kubeconfig", "--kubeconfig"]);
+    one_line(&ended, &["can't parse the kubeconfig", "--kubeconfig"]);
     assert!(!ended.err.contains("secret-token"), "{}", ended.err);
 }
 
@@ -69,7 +69,7 @@ async fn a_port_in_use_is_reported_with_the_next_step() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let ended = run(&["serve", "--listen", &address]).await.with_code(1);
-    one_line(&ended, &["is in use", "--listen 127.0.0.1:0"]);
+    one_line(&ended, &["the port is in use", "--listen 127.0.0.1:0"]);
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn a_kubeconfig_of_another_program_is_not_overwritten() {
     std::fs::write(&path, "mine").unwrap();
     let arguments = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
     let ended = run(&arguments).await.with_code(1);
-    one_line(&ended, &["not ours", "--kubeconfig-out"]);
+    one_line(&ended, &["did not write it", "--kubeconfig-out"]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
 }
 

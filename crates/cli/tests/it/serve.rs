@@ -140,7 +140,7 @@ async fn without_act_the_loops_only_observe_and_the_missing_step_is_named() {
     assert!(
         ended
             .err
-            .contains("not reached: a ReplicaSet is made (0 of 1)"),
+            .contains("the demo did not complete: a ReplicaSet is made (0 of 1)"),
         "{}",
         ended.err
     );
@@ -160,7 +160,7 @@ async fn a_missing_namespace_is_rejected() {
         .await
         .with_code(1);
     assert!(
-        ended.err.contains("no namespace \"nowhere\""),
+        ended.err.contains("namespace \"nowhere\" does not exist"),
         "{}",
         ended.err
     );

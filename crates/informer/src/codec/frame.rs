@@ -81,14 +81,15 @@ pub(super) enum Limit {
 
 impl Limit {
     pub(super) fn check(self, bytes: usize) -> Result<(), SplitError> {
-        let (what, limit) = match self {
-            Self::Object(limit) => ("an object (Limits::object_bytes)", limit),
-            Self::Envelope => ("what a list says of itself", LIST_ENVELOPE_BYTES),
-        };
-        if bytes > limit {
-            return Err(malformed(format!("{what} is larger than {limit} bytes")));
+        match self {
+            Self::Object(limit) if bytes > limit => Err(malformed(format!(
+                "an object is larger than {limit} bytes; to allow it, raise Limits::object_bytes"
+            ))),
+            Self::Envelope if bytes > LIST_ENVELOPE_BYTES => Err(malformed(format!(
+                "the response to the list has more than {LIST_ENVELOPE_BYTES} bytes besides its items"
+            ))),
+            Self::Object(_) | Self::Envelope => Ok(()),
         }
-        Ok(())
     }
 }
 

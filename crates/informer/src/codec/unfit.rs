@@ -30,7 +30,7 @@ fn reason(error: &serde_json::Error) -> String {
         Category::Syntax if error.to_string().starts_with("recursion limit exceeded") => {
             "nested too deep"
         }
-        Category::Syntax | Category::Io => "no valid JSON",
+        Category::Syntax | Category::Io => "invalid JSON",
     };
     format!("{what} (line {}, column {})", error.line(), error.column())
 }

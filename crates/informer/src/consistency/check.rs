@@ -213,7 +213,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
                     source.relist.send(RelistReason::Inconsistent);
                 }
                 let Reporter { name, meter, .. } = &self.report;
-                tracing::debug!(informer = %name, %difference, again, "a list has not mended it");
+                tracing::debug!(informer = %name, %difference, again, "a list has not removed the difference");
                 meter.observe(|| Observed::Checked(Checked::Different));
             }
             listed_for => {
@@ -303,7 +303,7 @@ async fn compare<K>(
         let end = splitter.finish()?;
         if revision != end.resource_version.as_str().into() {
             let what = format!(
-                "the server was asked for revision {revision}, and answered with {}",
+                "the list was requested at revision {revision}, and the server responded at {}",
                 end.resource_version
             );
             return Err(transport::Error::new(Class::Protocol, what));
@@ -312,7 +312,7 @@ async fn compare<K>(
             AfterPage::More => {}
             AfterPage::Done(_) => return Ok(()),
             AfterPage::Endless => {
-                let what = "the server sends the same continue token again and again";
+                let what = "the server repeats a continue token, so the list has no end";
                 return Err(transport::Error::new(Class::Protocol, what));
             }
         }

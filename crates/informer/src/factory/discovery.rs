@@ -72,7 +72,7 @@ impl Discovered {
 #[non_exhaustive]
 pub enum DiscoverError {
     /// The server does not know the kind.
-    #[error("the server knows no kind called {name:?}{}", stale_groups_note(.stale))]
+    #[error("the server has no kind named {name:?}{}", stale_groups_note(.stale))]
     Unknown {
         /// The requested name.
         name: String,
@@ -81,14 +81,17 @@ pub enum DiscoverError {
         stale: Vec<String>,
     },
     /// The request failed, or the response is not a discovery document.
-    #[error("can't ask the server for its kinds")]
+    #[error("the discovery of the server's kinds failed")]
     Server(#[source] transport::Error),
 }
 
 fn stale_groups_note(stale: &[String]) -> String {
     match stale {
         [] => String::new(),
-        stale => format!(" (it can't say what is in {})", stale.join(", ")),
+        stale => format!(
+            "; it may be in {}, whose API server does not respond",
+            stale.join(", ")
+        ),
     }
 }
 
@@ -199,14 +202,14 @@ impl Catalogue {
     fn add(&mut self, body: &[u8]) -> Result<(), transport::Error> {
         let protocol = |what| transport::Error::new(Class::Protocol, what);
         if body.len() > PARTS && json::parts(body) > PARTS {
-            let what = format!("the answer to discovery has more than {PARTS} arrays and maps");
+            let what = format!("the discovery response has more than {PARTS} arrays and maps");
             return Err(transport::Error::new(Class::Protocol, what));
         }
         let document: Document = serde_json::from_slice(body)
-            .map_err(|_| protocol("the answer to discovery is no discovery document"))?;
+            .map_err(|_| protocol("the discovery response is not a discovery document"))?;
         if document.kind != "APIGroupDiscoveryList" {
             return Err(protocol(
-                "the server has no aggregated discovery (Kubernetes has it since 1.27)",
+                "the server has no aggregated discovery; it needs Kubernetes 1.27 or later",
             ));
         }
         for group in document.items {
@@ -256,14 +259,15 @@ async fn fetch(client: &dyn ClientSource, path: &str) -> Result<Vec<u8>, transpo
         .header(http::header::ACCEPT, ACCEPT_AGGREGATED_DISCOVERY_V2)
         .body(Body::empty())
         .map_err(|error| {
-            transport::Error::new(Class::Invalid, "no such request").with_source(error)
+            transport::Error::new(Class::Invalid, "the discovery request can't be built")
+                .with_source(error)
         })?;
     let asked = async {
         let client = client.client().await?;
         let response = answer(&client, request).await?;
-        read_all(response, DISCOVERY_BYTES, "the answer to discovery").await
+        read_all(response, DISCOVERY_BYTES, "the discovery response").await
     };
-    let late = |_| transport::Error::new(Class::Timeout, "the server did not answer in time");
+    let late = |_| transport::Error::new(Class::Timeout, "the server did not respond in time");
     let answered = timeout(REQUEST_TIMEOUT, asked)
         .await
         .map_err(late)

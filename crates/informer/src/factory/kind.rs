@@ -71,7 +71,7 @@ impl KindRef for Discovered {
 #[non_exhaustive]
 pub enum KindError {
     /// A name is missing, or is not valid as a segment of a URL path.
-    #[error("{value:?} is no {field} of a kind")]
+    #[error("invalid {field} {value:?} of a kind")]
     Malformed {
         /// `group`, `version`, `apiVersion`, `kind` or `plural`.
         field: &'static str,
@@ -80,7 +80,7 @@ pub enum KindError {
     },
     /// Discovery reports that the kind cannot be listed and watched, for example a review that can only be
     /// created.
-    #[error("the server does not list and watch {plural}")]
+    #[error("the server does not support list and watch of {plural}")]
     NotWatchable {
         /// The qualified name of the kind, such as `pods` or `deployments.apps`.
         plural: String,

@@ -239,14 +239,16 @@ impl<K> InformerOptions<Pruned<K>> {
 
 /// An informer of the same kind and scope exists with another value of an option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the informer of {kind} in this scope exists with another {option}")]
+#[error(
+    "the factory already has an informer of {kind} in this scope with another {option}; use the same options, or another factory"
+)]
 pub struct OptionsConflict {
     kind: String,
     option: &'static str,
 }
 
 impl OptionsConflict {
-    pub(super) fn new(kind: &str, option: &'static str) -> Self {
+    pub(crate) fn new(kind: &str, option: &'static str) -> Self {
         Self {
             kind: kind.to_owned(),
             option,

@@ -248,13 +248,13 @@ pub enum NoSuchIndex {
     #[error("index with name {0} does not exist")]
     Name(String),
     /// The store does not have the index of this token, even if another index has its name.
-    #[error("the index {0} of this token was removed, or is of another store")]
+    #[error("the index {0} of this token was removed, or belongs to another store")]
     Token(String),
 }
 
 /// The store already has an index with this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an index with name {0} exists already")]
+#[error("an index with name {0} already exists; choose another name")]
 #[non_exhaustive]
 pub struct DuplicateIndex(pub String);
 
@@ -266,7 +266,7 @@ pub enum NotRemovable {
     #[error(transparent)]
     NoSuchIndex(#[from] NoSuchIndex),
     /// It is the index by namespace, which is the order of the store.
-    #[error("the index by namespace can't be removed")]
+    #[error("the index by namespace can't be removed: the store needs it")]
     Namespace,
 }
 

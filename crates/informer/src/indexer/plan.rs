@@ -18,7 +18,7 @@ use crate::{
 
 /// A field selector uses a field without an index of its name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("field {0} can't be selected: no index has its name")]
+#[error("field {0} can't be selected: no index has its name; add an index named {0}")]
 #[non_exhaustive]
 pub struct FieldNotIndexed(pub String);
 

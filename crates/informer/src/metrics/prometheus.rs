@@ -39,7 +39,7 @@ use super::{
 /// | `informer_index_values`, `informer_index_entries` | gauge | `index` |
 /// | `informer_synced`, `informer_broken_objects` | gauge | |
 /// | `informer_index_errors_total` | counter | |
-/// | `informer_events_total` (told to handlers) | counter | `type` |
+/// | `informer_events_total` (delivered to handlers) | counter | `type` |
 /// | `informer_skipped_total` | counter | `reason` |
 /// | `informer_handler_pending`, `informer_handler_lag_seconds` | gauge | `handler` |
 /// | `informer_handler_panics_total` | counter | `handler` |
@@ -49,6 +49,7 @@ use super::{
 /// | `reflector_watch_events_total` (received) | counter | `type` |
 /// | `reflector_relists_total` | counter | `reason` |
 /// | `reflector_errors_total` | counter | `class` |
+/// | `reflector_consistency_checks_total` | counter | `result` |
 /// | `reflector_watch_lag_seconds` | histogram | |
 /// | `reflector_last_event_seconds`, `reflector_last_bookmark_seconds` (ago) | gauge | |
 /// | `workqueue_depth`, `workqueue_unfinished_work_seconds`, `workqueue_longest_running_processor_seconds` | gauge | |

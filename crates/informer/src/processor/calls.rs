@@ -71,7 +71,7 @@ impl<H> Calls<H> {
         let (now, handler) = (Instant::now(), &self.name);
         let times = self.slow.left_out(now);
         if times > 0 {
-            tracing::warn!(%handler, times, "it was slow more often within a minute");
+            tracing::warn!(%handler, times, "the handler was slow more often within a minute");
         }
         if self.slow.line(now) {
             tracing::warn!(%handler, object, ?took, depth, "slow handler");

@@ -11,7 +11,7 @@ pub enum ListenerBuffer {
     /// The buffer grows, and every change is delivered.
     ///
     /// The buffer contains the changes that the handler has not handled yet. A list, a resync or the
-    /// initial state of a late registration counts as one. A warning is logged from 1,024 on.
+    /// initial state of a late registration counts as one. A warning is logged above 1,024.
     #[default]
     Grow,
     /// Waiting notifications are merged per object.

@@ -49,13 +49,13 @@ impl<Id: Ord + Copy> Schedule<Id> {
     pub(super) fn add(&mut self, id: Id, asked_for: Option<Duration>, now: Instant) {
         let mut asked_for = asked_for.unwrap_or(self.default);
         if !asked_for.is_zero() && asked_for < MINIMUM {
-            tracing::warn!(?asked_for, "a resync period under 1 s is raised to 1 s");
+            tracing::warn!(requested = ?asked_for, "a resync period under 1 s is raised to 1 s");
             asked_for = MINIMUM;
         }
         if !asked_for.is_zero() && asked_for < self.check {
             if self.started {
                 tracing::warn!(
-                    ?asked_for,
+                    requested = ?asked_for,
                     check_period = ?self.check,
                     "the informer has started; a shorter resync period is raised to its check period"
                 );
@@ -70,8 +70,8 @@ impl<Id: Ord + Copy> Schedule<Id> {
         }
         if !asked_for.is_zero() && self.check.is_zero() {
             tracing::warn!(
-                ?asked_for,
-                "the informer has no resync, so no handler of it has one"
+                requested = ?asked_for,
+                "the informer has no resync period, so the period of its handler has no effect"
             );
         }
         let every = effective(asked_for, self.check);

@@ -71,7 +71,7 @@ fn paths_have_names_with_dots_and_keys_in_brackets() {
         assert!(
             error
                 .to_string()
-                .starts_with(&format!("{text:?} is no path"))
+                .starts_with(&format!("invalid path of a field: {text:?}; "))
         );
     }
 }
@@ -107,7 +107,7 @@ fn identity_and_labels_are_never_pruned() {
         "metadata.labels",
         "metadata.labels.app",
     ] {
-        let expected = format!("{path} can't be pruned: it says which object it is");
+        let expected = format!("{path} can't be pruned: it identifies the object");
         for refused in [
             pruning_of::<Value>(&[path]),
             pruning_of::<Pruned<Value>>(&[path]),

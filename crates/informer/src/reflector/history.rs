@@ -146,7 +146,7 @@ impl History {
 pub(super) fn not_older(revision: &ResourceVersion, than: &ResourceVersion) -> Result<(), Error> {
     if revision < than {
         let what = format!(
-            "the server answered at revision {revision}, older than {than}: it was restored from a backup, or is another one"
+            "the server responded at revision {revision}, older than {than}: it was restored from a backup, or is another server"
         );
         return Err(Error::new(Class::WentBack, what));
     }

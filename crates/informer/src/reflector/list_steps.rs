@@ -48,10 +48,10 @@ impl ListSteps {
             ?total,
             pages = self.pages,
             objects,
-            asking = ?self.asking,
+            requesting = ?self.asking,
             reading = ?self.reading,
-            ?handing_on,
-            handed_on,
+            delivering = ?handing_on,
+            delivered = handed_on,
             "a list took long"
         );
     }

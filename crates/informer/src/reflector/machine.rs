@@ -278,7 +278,7 @@ impl Machine {
             }),
             AfterPage::Endless => Err(Error::new(
                 Class::Protocol,
-                "the server sends the same continue token again and again",
+                "the server repeats a continue token, so the list has no end",
             )),
             AfterPage::Done(revision) => {
                 if pager.is_paginated() && pager.first_request().resource_version.is_zero() {

@@ -278,7 +278,7 @@ where
         self.machine.listed(&revision);
         let epoch = self.machine.epoch();
         if list.known_in.is_some_and(|known_in| known_in != epoch) {
-            let what = "the server has gone back, so what is known of its objects does not count";
+            let what = "the server went back to an older revision during the list, so unchanged objects can't be taken from the cache";
             return Err(transport::Error::new(Class::WentBack, what).into());
         }
         if let Some(reason) = self.reflector.relist.take() {
@@ -352,7 +352,7 @@ where
             accepted = timeout_at(until, &mut accepting).await.ok();
             if accepted.is_none() {
                 let Reporter { name, expects, .. } = &self.reflector.report;
-                tracing::info!(reflector = %name, %expects, "the store is full; the watch is let go of");
+                tracing::info!(reflector = %name, %expects, "the store is full; closing the watch");
                 self.open = None;
             }
         }

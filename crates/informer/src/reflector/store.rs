@@ -82,10 +82,10 @@ pub trait ReflectorStore<K>: Send + 'static {
 #[non_exhaustive]
 pub enum StoreError {
     /// The store rejects this change, for the reason in the text.
-    #[error("the store refused it: {0}")]
+    #[error("the store rejected the change: {0}")]
     Refused(String),
     /// The store accepts no more changes. The reflector ends.
-    #[error("the store is gone")]
+    #[error("the store accepts no more changes")]
     Gone,
 }
 

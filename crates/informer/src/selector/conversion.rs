@@ -14,7 +14,9 @@ use super::{Operator, Requirement, Selector};
 #[non_exhaustive]
 pub enum LabelSelectorError {
     /// The operator is none of `In`, `NotIn`, `Exists` and `DoesNotExist`.
-    #[error("{operator:?} for the label {key:?} is not an operator")]
+    #[error(
+        "invalid operator {operator:?} for the label {key:?}; use In, NotIn, Exists or DoesNotExist"
+    )]
     UnknownOperator {
         /// The label's key.
         key: String,
@@ -22,7 +24,7 @@ pub enum LabelSelectorError {
         operator: String,
     },
     /// `Exists` and `DoesNotExist` take no values.
-    #[error("{operator} for the label {key:?} takes no values")]
+    #[error("operator {operator} for the label {key:?} accepts no values; remove them")]
     UnexpectedValues {
         /// The label's key.
         key: String,

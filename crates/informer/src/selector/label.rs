@@ -22,7 +22,7 @@ pub enum InvalidLabel {
     KeyName(String),
     /// The key's prefix is not a DNS subdomain of 1 to 253 characters.
     #[error(
-        "{0:?} is not a label key: before the '/' must stand a DNS subdomain, in lower case and of \
+        "{0:?} is not a label key: its prefix before the '/' must be a DNS subdomain, in lower case and of \
          at most 253 characters"
     )]
     KeyPrefix(String),
@@ -33,7 +33,7 @@ pub enum InvalidLabel {
     )]
     Value(String),
     /// A set of values is empty.
-    #[error("a set of values must not be empty")]
+    #[error("the operators In and NotIn need at least one value")]
     NoValues,
 }
 

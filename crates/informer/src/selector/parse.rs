@@ -14,7 +14,7 @@ const OPERATORS: &str = "one of =, ==, !=, in, notin, >, <, ',' or the end";
 
 /// The text is not a selector: the position and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {position}: {problem}")]
+#[error("invalid selector at byte {position}: {problem}")]
 pub struct SelectorParseError {
     position: usize,
     problem: Problem,
@@ -29,7 +29,7 @@ enum Problem {
     },
     #[error(transparent)]
     Invalid(InvalidLabel),
-    #[error("{0:?} is not an integer of 64 bits")]
+    #[error("{0:?} is not a 64-bit integer")]
     NotAnInteger(String),
 }
 

@@ -145,35 +145,35 @@ fn a_parse_error_has_a_position_and_the_expectation() {
             "x=a,y;",
         ],
         &expect![[r#"
-            "," at byte 0: found ",", expected a key or '!'
-            "x," at byte 2: found the end, expected a key or '!'
-            "x,,y" at byte 2: found ",", expected a key or '!'
-            "=a" at byte 0: found "=", expected a key or '!'
-            "!" at byte 1: found the end, expected a key
-            "!!x" at byte 1: found "!", expected a key
-            "!x=a" at byte 2: found "=", expected ',' or the end
-            "x y" at byte 2: found "y", expected one of =, ==, !=, in, notin, >, <, ',' or the end
-            "x==a==b" at byte 4: found "==", expected ',' or the end
-            "x=a b" at byte 4: found "b", expected ',' or the end
-            "x=(a)" at byte 2: found "(", expected a value
-            "x in" at byte 4: found the end, expected '('
-            "x in a" at byte 5: found "a", expected '('
-            "x in (a" at byte 7: found the end, expected ',' or ')'
-            "x in (a b)" at byte 8: found "b", expected ',' or ')'
-            "x in (a=b)" at byte 7: found "=", expected ',' or ')'
-            "x in (a,,)" at byte 9: found ")", expected a value or ','
-            "x in (,,)" at byte 8: found ")", expected a value or ','
-            "x in (a))" at byte 8: found ")", expected ',' or the end
-            "x notin" at byte 7: found the end, expected '('
-            "x (a)" at byte 2: found "(", expected one of =, ==, !=, in, notin, >, <, ',' or the end
-            "x ! a" at byte 2: found "!", expected one of =, ==, !=, in, notin, >, <, ',' or the end
-            "x=!a" at byte 2: found "!", expected a value
-            "(x)" at byte 0: found "(", expected a key or '!'
-            "x>" at byte 2: "" is not an integer of 64 bits
-            "x>a" at byte 2: "a" is not an integer of 64 bits
-            "x<1.5" at byte 2: "1.5" is not an integer of 64 bits
-            "x>9223372036854775808" at byte 2: "9223372036854775808" is not an integer of 64 bits
-            "x=a,y;" at byte 4: "y;" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "," invalid selector at byte 0: found ",", expected a key or '!'
+            "x," invalid selector at byte 2: found the end, expected a key or '!'
+            "x,,y" invalid selector at byte 2: found ",", expected a key or '!'
+            "=a" invalid selector at byte 0: found "=", expected a key or '!'
+            "!" invalid selector at byte 1: found the end, expected a key
+            "!!x" invalid selector at byte 1: found "!", expected a key
+            "!x=a" invalid selector at byte 2: found "=", expected ',' or the end
+            "x y" invalid selector at byte 2: found "y", expected one of =, ==, !=, in, notin, >, <, ',' or the end
+            "x==a==b" invalid selector at byte 4: found "==", expected ',' or the end
+            "x=a b" invalid selector at byte 4: found "b", expected ',' or the end
+            "x=(a)" invalid selector at byte 2: found "(", expected a value
+            "x in" invalid selector at byte 4: found the end, expected '('
+            "x in a" invalid selector at byte 5: found "a", expected '('
+            "x in (a" invalid selector at byte 7: found the end, expected ',' or ')'
+            "x in (a b)" invalid selector at byte 8: found "b", expected ',' or ')'
+            "x in (a=b)" invalid selector at byte 7: found "=", expected ',' or ')'
+            "x in (a,,)" invalid selector at byte 9: found ")", expected a value or ','
+            "x in (,,)" invalid selector at byte 8: found ")", expected a value or ','
+            "x in (a))" invalid selector at byte 8: found ")", expected ',' or the end
+            "x notin" invalid selector at byte 7: found the end, expected '('
+            "x (a)" invalid selector at byte 2: found "(", expected one of =, ==, !=, in, notin, >, <, ',' or the end
+            "x ! a" invalid selector at byte 2: found "!", expected one of =, ==, !=, in, notin, >, <, ',' or the end
+            "x=!a" invalid selector at byte 2: found "!", expected a value
+            "(x)" invalid selector at byte 0: found "(", expected a key or '!'
+            "x>" invalid selector at byte 2: "" is not a 64-bit integer
+            "x>a" invalid selector at byte 2: "a" is not a 64-bit integer
+            "x<1.5" invalid selector at byte 2: "1.5" is not a 64-bit integer
+            "x>9223372036854775808" invalid selector at byte 2: "9223372036854775808" is not a 64-bit integer
+            "x=a,y;" invalid selector at byte 4: "y;" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
         "#]],
     );
 }
@@ -203,25 +203,25 @@ fn keys_and_values_are_validated_as_on_the_server() {
             "x\0y",
         ],
         &expect![[r#"
-            "x=a||y=b" at byte 2: "a||y" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "-x" at byte 0: "-x" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "x-" at byte 0: "x-" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "x." at byte 0: "x." is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "_x=a" at byte 0: "_x" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "a/b/c" at byte 0: "a/b/c" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "/x" at byte 0: "/x" is not a label key: before the '/' must stand a DNS subdomain, in lower case and of at most 253 characters
-            "a/" at byte 0: "a/" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "A.b/x" at byte 0: "A.b/x" is not a label key: before the '/' must stand a DNS subdomain, in lower case and of at most 253 characters
-            "a..b/x" at byte 0: "a..b/x" is not a label key: before the '/' must stand a DNS subdomain, in lower case and of at most 253 characters
-            "-a/x" at byte 0: "-a/x" is not a label key: before the '/' must stand a DNS subdomain, in lower case and of at most 253 characters
-            "a_b/x" at byte 0: "a_b/x" is not a label key: before the '/' must stand a DNS subdomain, in lower case and of at most 253 characters
-            "ä" at byte 0: "ä" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "x=ä" at byte 2: "ä" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "x=-a" at byte 2: "-a" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "x=a-" at byte 2: "a-" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "x in (a,b.)" at byte 8: "b." is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "x>-1" at byte 2: "-1" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
-            "x\0y" at byte 0: "x\0y" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "x=a||y=b" invalid selector at byte 2: "a||y" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "-x" invalid selector at byte 0: "-x" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "x-" invalid selector at byte 0: "x-" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "x." invalid selector at byte 0: "x." is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "_x=a" invalid selector at byte 0: "_x" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "a/b/c" invalid selector at byte 0: "a/b/c" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "/x" invalid selector at byte 0: "/x" is not a label key: its prefix before the '/' must be a DNS subdomain, in lower case and of at most 253 characters
+            "a/" invalid selector at byte 0: "a/" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "A.b/x" invalid selector at byte 0: "A.b/x" is not a label key: its prefix before the '/' must be a DNS subdomain, in lower case and of at most 253 characters
+            "a..b/x" invalid selector at byte 0: "a..b/x" is not a label key: its prefix before the '/' must be a DNS subdomain, in lower case and of at most 253 characters
+            "-a/x" invalid selector at byte 0: "-a/x" is not a label key: its prefix before the '/' must be a DNS subdomain, in lower case and of at most 253 characters
+            "a_b/x" invalid selector at byte 0: "a_b/x" is not a label key: its prefix before the '/' must be a DNS subdomain, in lower case and of at most 253 characters
+            "ä" invalid selector at byte 0: "ä" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "x=ä" invalid selector at byte 2: "ä" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "x=-a" invalid selector at byte 2: "-a" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "x=a-" invalid selector at byte 2: "a-" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "x in (a,b.)" invalid selector at byte 8: "b." is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "x>-1" invalid selector at byte 2: "-1" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
+            "x\0y" invalid selector at byte 0: "x\0y" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
         "#]],
     );
 }
@@ -404,10 +404,10 @@ fn an_invalid_label_selector_is_rejected() {
     .map(refused)
     .concat();
     expect![[r#"
-        "Near" for the label "x" is not an operator
-        "Gt" for the label "x" is not an operator
-        Exists for the label "x" takes no values
-        the requirement for the label "x" is invalid <- a set of values must not be empty
+        invalid operator "Near" for the label "x"; use In, NotIn, Exists or DoesNotExist
+        invalid operator "Gt" for the label "x"; use In, NotIn, Exists or DoesNotExist
+        operator Exists for the label "x" accepts no values; remove them
+        the requirement for the label "x" is invalid <- the operators In and NotIn need at least one value
         the requirement for the label "x y" is invalid <- "x y" is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
         the requirement for the label "x" is invalid <- "a b" is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and begin and end with a letter or a digit
     "#]].assert_eq(&errors);

@@ -37,7 +37,7 @@ use crate::{
 
 /// Builder of a handler; [`register`](HandlerBuilder::register) registers it with the informer.
 #[doc(alias = "HandlerOptions")]
-#[must_use = "a handler hears nothing until it is registered"]
+#[must_use = "a handler receives no events until it is registered"]
 #[derive_where(Debug)]
 pub struct HandlerBuilder<K, H> {
     informer: SharedInformer<K>,
@@ -241,7 +241,9 @@ async fn on_thread(
             // Does not block: the thread is about to return.
             let _ = thread.join();
         }
-        Err(error) => tracing::error!(handler = %name, %error, "no thread for the handler"),
+        Err(error) => {
+            tracing::error!(handler = %name, %error, "can't start the thread of the handler");
+        }
     }
 }
 

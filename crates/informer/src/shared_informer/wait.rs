@@ -47,7 +47,7 @@ pub enum RevisionError {
         reached: ResourceVersion,
     },
     /// The two revisions are not comparable, because they are not both positive decimal numbers.
-    #[error("revision {wanted:?} can't be compared with {reached:?}")]
+    #[error("revision {wanted:?} can't be compared with {reached:?} of the cache")]
     NotComparable {
         /// Revision that was waited for.
         wanted: ResourceVersion,
@@ -57,7 +57,7 @@ pub enum RevisionError {
     /// The server's revision went backwards, for example after a restore from a backup.
     ///
     /// The write may be lost; read the object again to find out.
-    #[error("the server went back to revision {reached} while revision {wanted} was waited for")]
+    #[error("the server went back to revision {reached} during the wait for revision {wanted}")]
     WentBack {
         /// Revision that was waited for.
         wanted: ResourceVersion,
@@ -77,13 +77,13 @@ pub enum RevisionError {
 #[non_exhaustive]
 pub enum DeletedError {
     /// The deadline has passed.
-    #[error("{name} was not seen to be deleted in time")]
+    #[error("the deletion of {name} was not received in time")]
     Deadline {
         /// Object that was expected to be deleted.
         name: ObjectName,
     },
     /// The informer has stopped.
-    #[error("the informer stopped before {name} was seen to be deleted")]
+    #[error("the informer stopped before it received the deletion of {name}")]
     Stopped {
         /// Object that was expected to be deleted.
         name: ObjectName,

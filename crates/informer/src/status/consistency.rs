@@ -74,7 +74,7 @@ impl fmt::Display for Difference {
         if *went_back {
             return write!(
                 f,
-                "{description}: the server has not reached revision {revision} of the cache: it was put back, or is another one"
+                "{description}: the server has not reached revision {revision} of the cache: it was restored from a backup, or is another server"
             );
         }
         write!(

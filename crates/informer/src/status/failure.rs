@@ -42,7 +42,9 @@ pub enum FailureCause {
         part: Arc<str>,
     },
     /// A task of the informer returned without being stopped: a defect of this library.
-    #[error("{part} returned although nothing had asked it to")]
+    #[error(
+        "{part} returned although the informer was not stopped, which is a defect of kube-informer"
+    )]
     Returned {
         /// The part that ran the task.
         part: Arc<str>,

@@ -6,7 +6,10 @@ use futures_core::future::BoxFuture;
 use tokio::{sync::watch, time::timeout_at};
 
 use super::{Activity, Status, StatusReader};
-use crate::{clock, transport::Retry};
+use crate::{
+    clock,
+    transport::{Class, Retry},
+};
 
 /// A future that waits until an informer or a handler has synced.
 ///
@@ -76,22 +79,70 @@ impl fmt::Display for SyncError {
             // The informer has synced, so the wait is for a handler.
             SyncFailure::Deadline(deadline) if status.synced => write!(
                 f,
-                "has not been told everything within {deadline:?}; the informer: {status}"
-            ),
+                "did not sync within {deadline:?}: the handler has not processed all initial events; informer: {status}"
+            )?,
             SyncFailure::Deadline(deadline) => {
-                write!(f, "has not synced within {deadline:?}: {status}")
+                write!(f, "did not sync within {deadline:?}: {status}")?;
             }
-            SyncFailure::Ended if status.synced => write!(f, "has ended: {status}"),
-            SyncFailure::Ended => write!(f, "ended before it had synced: {status}"),
-            SyncFailure::Failed => write!(f, "has failed: {status}"),
-            SyncFailure::Refused => write!(f, "can't sync: {status}"),
-            SyncFailure::NotStarted => {
+            SyncFailure::Ended if status.synced && status.is_stopped() => {
+                write!(f, "was stopped: {status}")?;
+            }
+            SyncFailure::Ended if status.is_stopped() => {
+                write!(f, "was stopped before it synced: {status}")?;
+            }
+            SyncFailure::Ended => write!(f, "ended before it synced; informer: {status}")?,
+            SyncFailure::Failed => write!(f, "failed, and does not restart: {status}")?,
+            SyncFailure::Refused => {
                 write!(
                     f,
-                    "can't sync, because its factory was not started: {status}"
-                )
+                    "can't sync, as the server rejects the requests: {status}"
+                )?;
+            }
+            SyncFailure::NotStarted => {
+                write!(f, "can't sync, as its factory was not started: {status}")?;
             }
         }
+        match self.next_step() {
+            Some(next) => write!(f, "; {next}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl SyncError {
+    /// Returns what the user can do about the failure.
+    fn next_step(&self) -> Option<&'static str> {
+        match self.failure {
+            SyncFailure::NotStarted => Some("call start of the factory before the wait"),
+            SyncFailure::Deadline(_) | SyncFailure::Refused => {
+                self.status.failing_for()?;
+                next_step(self.status.last_error()?.class())
+            }
+            SyncFailure::Ended | SyncFailure::Failed => None,
+        }
+    }
+}
+
+/// Returns what the user can do about a list or a watch that fails with an error of this class.
+fn next_step(class: Class) -> Option<&'static str> {
+    match class {
+        Class::Unauthorized => Some("check the credentials of the client"),
+        Class::Forbidden => Some("grant \"list\" and \"watch\" on the resource"),
+        Class::NotFound => Some("install the CRD of the kind, or check its API version"),
+        Class::Invalid => Some("check the selectors and the other list options"),
+        Class::ConnectionRefused
+        | Class::Connection
+        | Class::Timeout
+        | Class::Unavailable
+        | Class::Server
+        | Class::Internal => Some("check that the server runs and is reachable"),
+        Class::Expired
+        | Class::TooLargeResourceVersion
+        | Class::TooManyRequests
+        | Class::Protocol
+        | Class::VeryShortWatch
+        | Class::WentBack
+        | Class::Store => None,
     }
 }
 

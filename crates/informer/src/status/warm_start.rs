@@ -46,7 +46,7 @@ impl fmt::Display for WarmStart {
 #[non_exhaustive]
 pub enum ColdReason {
     /// No store is saved at this path.
-    #[error("nothing is saved there")]
+    #[error("no store is saved there")]
     NoFile,
     /// The operating system reported an error.
     #[error("the saved store can't be read: {0}")]
@@ -61,13 +61,13 @@ pub enum ColdReason {
     #[error("the store was saved from another server")]
     OtherServer,
     /// The store contains another kind, or metadata alone where whole objects are required.
-    #[error("the saved store holds {saved}")]
+    #[error("the saved store has other objects: {saved}")]
     OtherKind {
         /// What the store contains.
         saved: String,
     },
     /// The store contains other objects of the kind: other namespaces or selectors.
-    #[error("the saved store is of {saved}, and {wanted} is wanted")]
+    #[error("the saved store has {saved}, and the informer requests {wanted}")]
     OtherScope {
         /// The requests of the informer that saved it.
         saved: String,
@@ -75,29 +75,29 @@ pub enum ColdReason {
         wanted: String,
     },
     /// The store was saved by another version of the program, whose type or transform may differ.
-    #[error("the store was saved as version {saved:?}")]
+    #[error("the store was saved as version {saved:?}, and the program uses another version")]
     OtherVersion {
         /// The version with which it was saved.
         saved: String,
     },
     /// The store was saved with other pruned or kept fields.
-    #[error("other fields were pruned from what is saved")]
+    #[error("the saved objects were pruned of other fields")]
     OtherPruning,
     /// The server has not reached the saved revision: it was restored from a backup.
     #[error("the server has not reached revision {0}, up to which the store was saved")]
     WentBack(ResourceVersion),
     /// The transport does not identify its server or its objects.
-    #[error("the transport does not say which server and which objects it stands for")]
+    #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
     /// The server does not report its identity. The informer requests it again at each save.
     #[error(
-        "the server does not say who it is (may the program `get` the namespace kube-system? SavedStore::server names it): {0}"
+        "the identity of the server is unknown: {0}; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(String),
     /// The server rejects the list of one object, with which the informer checks its revision.
-    #[error("the server refuses what a warm start asks for: {0}")]
+    #[error("the server rejects the requests of a warm start: {0}")]
     Refused(String),
     /// Secrets are not written to disk unless the program allows it.
-    #[error("Secrets are neither saved nor loaded unless SavedStore::allow_secrets says so")]
+    #[error("Secrets are neither saved nor loaded; to allow it, call SavedStore::allow_secrets")]
     SecretsRefused,
 }

@@ -266,7 +266,9 @@ impl<K> ListWatch<K> {
                     .bytes()
                     .all(|b| b.is_ascii_alphanumeric() || b == b'-') =>
             {
-                let message = format!("{namespace:?} is no name of a namespace");
+                let message = format!(
+                    "invalid namespace {namespace:?}: a name has only letters, digits and '-'"
+                );
                 return Err(Error::new(Class::Invalid, message));
             }
             Some(namespace) => format!("namespaces/{namespace}/"),
@@ -293,7 +295,7 @@ impl<K> ListWatch<K> {
         request.body(Body::empty()).map_err(|error| {
             Error::new(
                 Class::Invalid,
-                "the request can't be built from these options",
+                "the request can't be built from these options; check the selectors and the tweak of the options",
             )
             .with_source(error)
         })
@@ -392,12 +394,27 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
             let request = http::Request::get("/api/v1/namespaces/kube-system")
                 .header(http::header::ACCEPT, METADATA_ALONE)
                 .body(Body::empty())
-                .map_err(|error| Error::new(Class::Invalid, "no request").with_source(error));
+                .map_err(|error| {
+                    Error::new(
+                        Class::Invalid,
+                        "the request for namespace kube-system can't be built",
+                    )
+                    .with_source(error)
+                });
             let response = self.send(request).await?;
-            let bytes = read_all(response, NAMESPACE_BYTES, "the namespace").await?;
+            let bytes = read_all(
+                response,
+                NAMESPACE_BYTES,
+                "the response with namespace kube-system",
+            )
+            .await?;
             let identity = Codec::Json.object(&bytes).identity();
-            let identity = identity
-                .ok_or_else(|| Error::new(Class::Protocol, "the namespace is not an object"))?;
+            let identity = identity.ok_or_else(|| {
+                Error::new(
+                    Class::Protocol,
+                    "the response with namespace kube-system is not a JSON object",
+                )
+            })?;
             let uid = identity.metadata.uid.into_owned();
             Ok(Some(uid).filter(|uid| !uid.is_empty()))
         })

@@ -200,7 +200,9 @@ impl Error {
         let code = status.code.filter(|code| *code != 0).unwrap_or(code);
         let class = status.class(code);
         let message = match status.message.as_deref() {
-            None | Some("") => format!("the server answered {code}"),
+            None | Some("") => {
+                format!("the server responded with status {code} and no readable message")
+            }
             Some(message) => one_line(message, MESSAGE_BYTES),
         };
         let seconds = status.details.unwrap_or_default().retry_after_seconds;

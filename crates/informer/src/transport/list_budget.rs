@@ -35,7 +35,7 @@ impl ListBudget {
     pub(crate) fn page(&mut self) -> Result<(), Error> {
         let limit = self.limits.list_pages;
         if self.pages >= limit {
-            return Err(exceeded(&format!("{limit} pages (Limits::list_pages)")));
+            return Err(exceeded(&format!("{limit} pages"), "list_pages"));
         }
         self.pages += 1;
         Ok(())
@@ -51,7 +51,7 @@ impl ListBudget {
     pub(crate) fn objects_in_all(&self, objects: usize) -> Result<(), Error> {
         let limit = self.limits.objects;
         if objects > limit {
-            return Err(exceeded(&format!("{limit} objects (Limits::objects)")));
+            return Err(exceeded(&format!("{limit} objects"), "objects"));
         }
         Ok(())
     }
@@ -61,7 +61,7 @@ impl ListBudget {
         let limit = self.limits.list_bytes;
         self.bytes = self.bytes.saturating_add(bytes as u64);
         if self.bytes > limit {
-            return Err(exceeded(&format!("{limit} bytes (Limits::list_bytes)")));
+            return Err(exceeded(&format!("{limit} bytes"), "list_bytes"));
         }
         self.in_time()
     }
@@ -72,7 +72,9 @@ impl ListBudget {
             return Ok(());
         }
         let limit = self.limits.list_time;
-        let what = format!("the list takes longer than {limit:?} (Limits::list_time)");
+        let what = format!(
+            "the list took longer than {limit:?}; to allow more time, raise Limits::list_time"
+        );
         Err(Error::new(Class::Timeout, what))
     }
 
@@ -83,7 +85,6 @@ impl ListBudget {
 
     /// Returns the error for a missed deadline.
     pub(crate) fn late(&self) -> Error {
-        let stalled = || Error::new(Class::Timeout, "the list stalled");
         self.in_time().err().unwrap_or_else(stalled)
     }
 
@@ -99,6 +100,14 @@ impl ListBudget {
     }
 }
 
-fn exceeded(what: &str) -> Error {
-    Error::new(Class::Protocol, format!("a list has more than {what}"))
+/// Returns the error for a list above a limit, with the field of [`Limits`] that raises it.
+fn exceeded(what: &str, field: &str) -> Error {
+    let what = format!("the list has more than {what}; to allow more, raise Limits::{field}");
+    Error::new(Class::Protocol, what)
+}
+
+/// Returns the error for a list that receives no data within [`LIST_STALL`].
+pub(crate) fn stalled() -> Error {
+    let what = format!("the list stalled: no data within {LIST_STALL:?}");
+    Error::new(Class::Timeout, what)
 }

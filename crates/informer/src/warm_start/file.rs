@@ -72,7 +72,7 @@ pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
         Err(error) => return Err(error),
     };
     if !metadata.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     Ok(Some((File::open(path)?, metadata.len())))
 }

@@ -365,7 +365,7 @@ impl<R: BufRead> Reader<R> {
                 return Err(damaged(format!("it has more than {objects} objects")));
             }
             if !wanted() {
-                return Err(ColdReason::Unreadable("nobody waits for it".to_owned()));
+                return Err(ColdReason::Unreadable("the load was cancelled".to_owned()));
             }
             let (source, object) = self.record(decoder)?;
             let list = lists.get_mut(source as usize);
@@ -423,7 +423,7 @@ impl<R: BufRead> Reader<R> {
         let mut more = [0];
         match self.input.read(&mut more) {
             Ok(0) => Ok(()),
-            Ok(_) => Err(damaged("something stands behind its end")),
+            Ok(_) => Err(damaged("it has data after its end")),
             Err(error) => Err(ColdReason::Unreadable(error.to_string())),
         }
     }
@@ -453,7 +453,7 @@ impl<R: BufRead> Reader<R> {
 
     /// Returns the reason for a malformed line. It does not quote the line, which may contain a Secret.
     fn unfit(&self) -> ColdReason {
-        damaged(format!("line {} is not what belongs there", self.number))
+        damaged(format!("line {} has unexpected content", self.number))
     }
 }
 

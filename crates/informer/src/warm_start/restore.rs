@@ -229,7 +229,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         let mut attempt = 0_u32;
         loop {
             attempt = attempt.saturating_add(1);
-            let late = |_| transport::Error::new(Class::Timeout, "the server does not answer");
+            let late = |_| transport::Error::new(Class::Timeout, "the server does not respond");
             let asked = timeout(ANSWER_TIMEOUT, request(&*source)).await;
             let error = match asked.map_err(late).flatten() {
                 Ok(answer) => return Ok(answer),

@@ -56,38 +56,38 @@ pub struct Saved {
 pub enum SaveError {
     /// The informer was built without
     /// [`warm_start`](crate::shared_informer::Builder::warm_start).
-    #[error("the informer has no saved store: Builder::warm_start gives it one")]
+    #[error("the informer has no saved store; set one with Builder::warm_start")]
     NoSavedStore,
     /// The objects are Secrets, and [`SavedStore::allow_secrets`] is not set.
-    #[error("Secrets are not saved unless SavedStore::allow_secrets says so")]
+    #[error("Secrets are not saved; to allow it, call SavedStore::allow_secrets")]
     SecretsRefused,
     /// The informer has not synced, so its cache is incomplete.
-    #[error("the informer has not synced")]
+    #[error("the informer has not synced; save after wait_for_sync")]
     NotSynced,
     /// The transport does not report which server it connects to, or which objects it lists.
-    #[error("the transport does not say which server and which objects it stands for")]
+    #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
     /// The server identity could not be determined, neither at the start nor by a retry before this save.
     #[error(
-        "the server does not say who it is (may the program `get` the namespace kube-system? SavedStore::server names it)"
+        "the identity of the server is unknown; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(#[source] transport::Error),
     /// Changes wait in the queue for a handler whose buffer is full.
     ///
     /// This occurs only with a queue that does not preserve the server's order of changes.
-    #[error("changes are waiting in the queue, behind a handler whose buffer is full")]
+    #[error("changes wait in the queue for a handler whose buffer is full; save again later")]
     Unsettled,
     /// Another process, or another informer, is writing the same file.
-    #[error("somebody else is writing {}", .0.display())]
+    #[error("another process or informer is writing {}", .0.display())]
     Busy(PathBuf),
     /// An object or the whole store exceeds the limits for loading.
-    #[error("the store is too large: 16 MiB an object, 4 GiB and 5,000,000 objects are the limits")]
+    #[error("the store exceeds a limit: 16 MiB per object, 4 GiB, or 5,000,000 objects")]
     TooLarge,
     /// An object's `Serialize` failed.
-    #[error("{0} can't be written as JSON")]
+    #[error("{0} can't be serialized as JSON")]
     Encode(ObjectName),
     /// An object's `Serialize` panicked.
-    #[error("writing an object as JSON panicked")]
+    #[error("serializing an object as JSON panicked")]
     Panicked,
     /// The informer has ended.
     #[error("the informer has stopped")]
@@ -267,7 +267,7 @@ impl<K> Snapshotter<K> {
             return Ok(());
         }
         let answers = future::try_join_all(self.sources.iter().map(|source| source.server()));
-        let late = |_| transport::Error::new(Class::Timeout, "the server does not answer");
+        let late = |_| transport::Error::new(Class::Timeout, "the server does not respond");
         let answers = timeout(ASKED_AGAIN, answers).await.map_err(late).flatten();
         let identified = self.identify(answers.map_err(SaveError::ServerUnknown)?);
         identified.map_err(|Unidentified| SaveError::Unidentified)
@@ -433,7 +433,7 @@ fn load<K: Resource + DeserializeOwned>(
         .ok_or(ColdReason::NoFile)?;
     let limits = Limits::DEFAULT;
     if bytes > limits.file_bytes {
-        return Err(damaged("it is larger than any saved store"));
+        return Err(damaged("it is larger than the limit of a saved store"));
     }
     // A file that another program writes may grow while it is read.
     let file = BufReader::with_capacity(64 << 10, file.take(limits.file_bytes));

@@ -232,7 +232,7 @@ async fn a_server_restored_behind_the_cache_is_detected_and_relisted() {
     assert!(difference.went_back);
     assert_eq!(
         difference.to_string(),
-        "pods: the server has not reached revision 2 of the cache: it was put back, or is another one"
+        "pods: the server has not reached revision 2 of the cache: it was restored from a backup, or is another server"
     );
     // An object with its old revision may have another state now, so it is delivered too.
     assert_eq!(

@@ -95,7 +95,7 @@ async fn other_selectors_create_another_informer_and_other_options_conflict() {
         .unwrap_err();
     assert_eq!(
         conflict.to_string(),
-        "the informer of Pod in this scope exists with another queue"
+        "the factory already has an informer of Pod in this scope with another queue; use the same options, or another factory"
     );
     for (other, option) in [
         (web().batch_size(1), "batch size"),
@@ -107,7 +107,8 @@ async fn other_selectors_create_another_informer_and_other_options_conflict() {
         ),
     ] {
         let conflict = factory.informer_with(other).unwrap_err().to_string();
-        assert!(conflict.ends_with(option), "{conflict}");
+        let expected = format!(" in this scope with another {option}; ");
+        assert!(conflict.contains(&expected), "{conflict}");
     }
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
@@ -180,7 +181,7 @@ async fn a_failed_wait_names_every_unsynced_informer_and_the_reason() {
     assert_eq!(error.unsynced.len(), 1);
     let text = error.to_string();
     assert!(
-        text.contains("pods (v1 Pod) has not synced within 30s: "),
+        text.contains("pods (v1 Pod) did not sync within 30s: "),
         "{text}"
     );
     assert!(text.contains("last error: "), "{text}");

@@ -119,7 +119,7 @@ async fn a_list_that_exceeds_the_object_limit_fails() {
     for endless in [item, same_item, other_kind] {
         let script = Script::new([goes(r#"{"items":["#, NOTHING, endless), whole()]);
         let (class, error, _) = first_failure(&script, limits).await;
-        let expected = "a list has more than 100 objects (Limits::objects)";
+        let expected = "the list has more than 100 objects; to allow more, raise Limits::objects";
         assert_eq!((class, &*error), (Class::Protocol, expected));
     }
 }
@@ -133,7 +133,10 @@ async fn the_object_limit_counts_the_objects_of_all_pages() {
     let page = |token| body(list(9, token, &[pod("a", 1), pod("b", 2)]));
     let script = Script::new([page("t1"), page(""), whole()]);
     let (_, error, _) = first_failure(&script, limits).await;
-    assert_eq!(error, "a list has more than 3 objects (Limits::objects)");
+    assert_eq!(
+        error,
+        "the list has more than 3 objects; to allow more, raise Limits::objects"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +148,8 @@ async fn a_list_that_exceeds_the_byte_limit_fails() {
     for endless in [item, white_space] {
         let script = Script::new([goes(r#"{"items":["#, NOTHING, endless), whole()]);
         let (class, error, _) = first_failure(&script, limits).await;
-        let expected = "a list has more than 10000 bytes (Limits::list_bytes)";
+        let expected =
+            "the list has more than 10000 bytes; to allow more, raise Limits::list_bytes";
         assert_eq!((class, &*error), (Class::Protocol, expected));
     }
 }
@@ -159,7 +163,7 @@ async fn a_list_that_exceeds_the_page_limit_fails() {
     let pages = (0..5).map(|n| body(list(9, &format!("t{n}"), &[])));
     let script = Script::new(pages.chain([whole()]));
     let (class, error, _) = first_failure(&script, limits).await;
-    let expected = "a list has more than 5 pages (Limits::list_pages)";
+    let expected = "the list has more than 5 pages; to allow more, raise Limits::list_pages";
     assert_eq!((class, &*error), (Class::Protocol, expected));
     assert_eq!(script.unasked(), 0);
 }
@@ -170,9 +174,9 @@ async fn a_value_without_end_in_a_list_or_a_watch_fails_at_its_own_limit() {
         object_bytes: 10_000,
         ..Limits::default()
     };
-    let object = "an object (Limits::object_bytes) is larger than 10000 bytes";
-    let itself = "what a list says of itself is larger than 1048576 bytes";
-    let rows = r#""rows" of a list, which nobody asks for, is larger than an object may be (Limits::object_bytes)"#;
+    let object = "an object is larger than 10000 bytes; to allow it, raise Limits::object_bytes";
+    let itself = "the response to the list has more than 1048576 bytes besides its items";
+    let rows = r#"the response to the list has an unknown field "rows" above the size limit; to allow it, raise Limits::object_bytes"#;
     let white: fn(u64) -> String = white_space;
     for (begin, endless, expected) in [
         (r#"{"items":[{"a":"#, white, object),
@@ -205,7 +209,7 @@ async fn a_continue_token_that_is_too_long_is_not_sent_back() {
     let token = "t".repeat(CONTINUE_TOKEN_BYTES + 1);
     let script = Script::new([body(list(9, &token, &[])), whole()]);
     let (class, error, _) = first_failure(&script, Limits::default()).await;
-    let expected = "the continue token of a list is longer than 8192 bytes";
+    let expected = "the response to the list has a continue token longer than 8192 bytes";
     assert_eq!((class, &*error), (Class::Protocol, expected));
     assert!(!script.log.take().contains("ttt"));
 }
@@ -221,7 +225,8 @@ async fn a_list_that_arrives_slowly_fails_after_half_an_hour() {
         };
         let script = Script::new([goes(begin, minute, endless), whole()]);
         let (class, error, took) = first_failure(&script, Limits::default()).await;
-        let expected = "the list takes longer than 1800s (Limits::list_time)";
+        let expected =
+            "the list took longer than 1800s; to allow more time, raise Limits::list_time";
         assert_eq!((class, &*error), (Class::Timeout, expected));
         assert_eq!(
             took.as_secs(),
@@ -247,20 +252,20 @@ async fn a_streaming_list_without_end_fails_at_the_object_byte_or_time_limit() {
             few,
             NOTHING,
             1,
-            "a list has more than 100 objects (Limits::objects)",
+            "the list has more than 100 objects; to allow more, raise Limits::objects",
         ),
         (
             small,
             NOTHING,
             1,
-            "a list has more than 10000 bytes (Limits::list_bytes)",
+            "the list has more than 10000 bytes; to allow more, raise Limits::list_bytes",
         ),
         // Retried as a stream, because another stream may stay within the limit.
         (
             Limits::default(),
             second,
             3,
-            "the list takes longer than 1800s (Limits::list_time)",
+            "the list took longer than 1800s; to allow more time, raise Limits::list_time",
         ),
     ] {
         let streams = (0..times).map(|_| goes("", pause, new_pod));
@@ -319,7 +324,7 @@ async fn a_check_without_end_fails_at_the_limits_of_a_list() {
     let failure = checks.last_failure.unwrap().to_string();
     assert_eq!(
         failure,
-        "a list has more than 100 objects (Limits::objects)"
+        "the list has more than 100 objects; to allow more, raise Limits::objects"
     );
     informer.stop().await;
 
@@ -337,7 +342,10 @@ async fn a_check_without_end_fails_at_the_limits_of_a_list() {
     sleep(2 * minute).await;
     let checks = informer.pods.status().get().consistency;
     let failure = checks.last_failure.unwrap().to_string();
-    assert_eq!(failure, "a list has more than 5 pages (Limits::list_pages)");
+    assert_eq!(
+        failure,
+        "the list has more than 5 pages; to allow more, raise Limits::list_pages"
+    );
     informer.stop().await;
 }
 
@@ -375,6 +383,6 @@ async fn every_builder_accepts_limits() {
     second().await;
     factory.shutdown().await;
     let heard = heard.take();
-    let line = "a list has more than 1 objects (Limits::objects)\n";
+    let line = "the list has more than 1 objects; to allow more, raise Limits::objects\n";
     assert_eq!(heard, line.repeat(4));
 }

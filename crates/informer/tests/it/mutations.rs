@@ -160,8 +160,7 @@ async fn a_mutation_by_a_handler_is_detected_within_a_second() {
     assert_eq!(take(&heard), [""; 0], "no check has run yet");
     // Timers are exact to a millisecond.
     sleep(SECOND + Duration::from_millis(2)).await;
-    let expected =
-        "default/a at revision 1 was changed in the cache, which all handlers and readers share";
+    let expected = "default/a at revision 1 was modified in the cache, which all handlers and readers share; modify a clone instead";
     assert_eq!(take(&heard), [expected]);
     let status = running.notes.status().get();
     assert_eq!(status.mutated, 1, "{status}");
@@ -274,7 +273,7 @@ async fn an_informer_of_a_factory_detects_mutations_if_its_options_enable_it() {
     let conflict = factory.informer_with(InformerOptions::<Noted>::new());
     assert_eq!(
         conflict.unwrap_err().to_string(),
-        "the informer of ConfigMap in this scope exists with another mutation detector"
+        "the factory already has an informer of ConfigMap in this scope with another mutation detector; use the same options, or another factory"
     );
     factory.start();
     notes.wait_for_sync().deadline(LONG).await.unwrap();

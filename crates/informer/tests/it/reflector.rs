@@ -282,8 +282,8 @@ async fn a_change_that_the_store_rejects_is_relisted() {
     "#]]
     .assert_eq(&trace.take());
     expect![[r#"
-        the store refused it: planted
-        the store refused it: planted
+        the store rejected the change: planted
+        the store rejected the change: planted
     "#]]
     .assert_eq(&errors.take());
     let error = status.get().last_error().unwrap().class();
@@ -356,10 +356,10 @@ async fn objects_of_another_kind_are_reported_and_the_others_stored() {
     );
     assert_eq!(script.requests.take(), "list 0\nwatch 5\nwatch 9\n");
     expect![[r#"
-        example.com/v1 Pod foreign came where v1 Pod was expected
-        apps/v1 Deployment d came where v1 Pod was expected
-        meta.k8s.io/v1 Table came where v1 Pod was expected
-        v1 Podcast b came where v1 Pod was expected
+        received example.com/v1 Pod foreign, expected v1 Pod
+        received apps/v1 Deployment d, expected v1 Pod
+        received meta.k8s.io/v1 Table, expected v1 Pod
+        received v1 Podcast b, expected v1 Pod
     "#]]
     .assert_eq(&errors.take());
 }

@@ -303,8 +303,8 @@ async fn unknown_event_types_and_garbage_lose_no_change() {
     .assert_eq(&trace.take());
     expect![[r#"
         unknown type of watch event: "SURPRISE"
-        the watch told something of a type that is not known
-        a watch sent something that is no event
+        the watch sent an event of unknown type "SURPRISE"
+        the watch sent data that is not a watch event
     "#]]
     .assert_eq(&errors.take());
     informer.stop().await;
@@ -327,9 +327,9 @@ async fn every_rejection_reaches_the_error_handler_and_the_failed_wait() {
     }));
     let failed = informer.pods.wait_for_sync().fail_fast().await.unwrap_err();
     assert!(
-        failed
-            .to_string()
-            .starts_with("pods (v1 Pod) can't sync: not synced, "),
+        failed.to_string().starts_with(
+            "pods (v1 Pod) can't sync, as the server rejects the requests: not synced, "
+        ),
         "{failed}"
     );
 
@@ -341,7 +341,7 @@ async fn every_rejection_reaches_the_error_handler_and_the_failed_wait() {
         .unwrap_err();
     assert!(
         late.to_string()
-            .starts_with("pods (v1 Pod) has not synced within 1s: not synced, waiting"),
+            .starts_with("pods (v1 Pod) did not sync within 1s: not synced, waiting"),
         "{late}"
     );
 

@@ -144,7 +144,7 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
         "#]],
     )
     .await;
-    let what = "the watch sent an object at revision 32 that the cache has at 54: the server was restored from a backup, or is another one";
+    let what = "the watch sent an object at revision 32, which the cache has at 54: the server was restored from a backup, or is another server";
     assert!(outcome.errors.contains(what), "{}", outcome.errors);
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
@@ -215,7 +215,7 @@ async fn an_event_of_an_unknown_type_is_followed_by_a_relist() {
     .await;
     assert_eq!(
         outcome.errors,
-        "unknown type of watch event: \"REBOOTED\"\nthe watch told something of a type that is not known\n"
+        "unknown type of watch event: \"REBOOTED\"\nthe watch sent an event of unknown type \"REBOOTED\"\n"
     );
     assert_eq!(outcome.indexer.snapshot().revision(), 41.into());
 }
@@ -409,6 +409,6 @@ async fn a_table_is_rejected_and_listed_again() {
         "#]],
     )
     .await;
-    let expected = "the server answered with a Table instead of a list\n";
+    let expected = "the server responded with a Table instead of a list\n";
     assert_eq!(outcome.errors, expected);
 }

@@ -410,7 +410,7 @@ async fn no_credentials_are_printed_for_any_error() {
     asked(&said, config(user_info, json!({}))).await;
     listening.shutdown().await;
     let logs = logs.take();
-    assert!(logs.contains("the credentials' plugin"), "{logs}");
+    assert!(logs.contains("the credential plugin"), "{logs}");
     logs.lines().for_each(|line| said.note(line));
     said.holds_nothing(100);
 }

@@ -75,17 +75,20 @@ async fn a_failed_wait_reports_the_cause_and_its_age() {
     let said = |text: String, beginning: &str| {
         assert!(text.starts_with(beginning), "{text}");
         assert!(text.contains("; last error: forbidden ("), "{text}");
-        assert!(text.ends_with(" ago, failing for 60s)"), "{text}");
+        assert!(
+            text.ends_with(" ago, failing for 60s); grant \"list\" and \"watch\" on the resource"),
+            "{text}"
+        );
     };
     let error = informer.pods.wait_for_sync().deadline(MINUTE).await;
     said(
         error.unwrap_err().to_string(),
-        "pods (v1 Pod) has not synced within 60s: not synced, waiting after failure ",
+        "pods (v1 Pod) did not sync within 60s: not synced, waiting after failure ",
     );
     let error = informer.pods.wait_for_sync().fail_fast().await;
     said(
         error.unwrap_err().to_string(),
-        "pods (v1 Pod) can't sync: not synced, waiting after failure ",
+        "pods (v1 Pod) can't sync, as the server rejects the requests: not synced, waiting after failure ",
     );
     let source = &informer.pods.status().get().sources[0];
     assert_eq!(source.failing_for(), Some(MINUTE));
@@ -102,7 +105,7 @@ async fn a_failed_wait_for_a_handler_names_the_handler_as_the_cause() {
     let error = stuck.wait_for_sync().deadline(MINUTE).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "stuck (v1 Pod) has not been told everything within 60s; the informer: synced, watching"
+        "stuck (v1 Pod) did not sync within 60s: the handler has not processed all initial events; informer: synced, watching"
     );
 }
 
@@ -167,7 +170,7 @@ async fn the_status_reports_listing_until_the_list_is_in_the_cache() {
     assert!(
         status
             .to_string()
-            .starts_with("not synced (listed, and not all of it in the cache), "),
+            .starts_with("not synced (listed, but not yet completely in the cache), "),
         "{status}"
     );
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();

@@ -339,7 +339,7 @@ async fn each_retry_starts_empty_and_the_third_early_end_falls_back_to_a_list() 
     )
     .await;
     assert_eq!(outcome.heard, "all at 5: [default/d@4]\n");
-    let what = "the streaming list closed before its end\n";
+    let what = "the streaming list closed before the end of the list\n";
     assert_eq!(outcome.errors, what.repeat(3));
 }
 
@@ -391,7 +391,7 @@ async fn a_stream_without_an_end_bookmark_falls_back_to_a_list_after_ten_seconds
         )
         .await;
         assert_eq!(outcome.heard, "all at 50: [default/a@40]\n");
-        let what = "the streaming list brings nothing new, and no end\n";
+        let what = "the streaming list stalled: no new object and no end in time\n";
         assert_eq!(outcome.errors, what);
     }
 }

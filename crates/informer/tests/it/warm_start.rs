@@ -190,7 +190,8 @@ async fn the_cache_has_the_saved_objects_before_the_server_responds_and_is_not_s
     assert_eq!(trace.take(), "add default/a@1 (initial)\n");
     let status = informer.pods.status().get().to_string();
     assert_eq!(informer.pods.status().get().revision().as_u64(), Some(1));
-    let unconfirmed = "not synced (what was saved is in the cache, and not confirmed), ";
+    let unconfirmed =
+        "not synced (the cache has the saved objects, which the server has not confirmed), ";
     assert!(status.starts_with(unconfirmed), "{status}");
     assert!(matches!(
         informer.pods.save().await,

@@ -91,7 +91,7 @@ fn quotes_nothing(bytes: &Bytes, error: &str) {
 }
 
 /// Text that errors always contain.
-const ORDINARY: &str = "metadata.name: no valid JSON, a value of another type than expected, or a missing field, (line column) the JSON ends early no name of can't be decoded";
+const ORDINARY: &str = "metadata.name: invalid JSON, a value of another type than expected, or a missing field, (line column) the JSON ends early no name of can't be decoded";
 
 fn bytes_as_key(bytes: &Bytes, text: &str) -> bool {
     let key = format!("{text:?}:");

@@ -53,7 +53,7 @@ fn compare(list: &Members<'_>, split: &Split) {
             assert_eq!(end.revision, revision, "another revision");
         }
         Err(error) => {
-            let structural = ["ended before", "not one JSON object", "items twice"];
+            let structural = ["ended before", "not a single JSON object", "items twice"];
             let is_structural = structural.iter().any(|what| error.contains(what));
             assert!(!is_structural, "valid JSON, but: {error}");
         }

@@ -155,7 +155,7 @@ fn mistakes_are_reported_with_position_and_expected_input() {
         fault plan, line 1, column 18: expected a time of at most 24h, such as `200ms` or `5s`, found `5`
         fault plan, line 1, column 18: expected `events`, `event N`, `every N events`, `P% of events`, `bookmarks` or `end-bookmark`, found `some`
         fault plan, line 1, column 18: expected text in quotes, such as "garbage\n", found `text`
-        fault plan, line 1, column 18: the text in quotes has no end
+        fault plan, line 1, column 18: the text in quotes has no closing quote
         fault plan, line 1, column 18: the text in quotes is not a JSON string
         fault plan, line 1, column 3: `cut after 3 events` is for watches only
         fault plan, line 1, column 1: `refuse streaming` is for watches only

@@ -39,7 +39,7 @@ pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
             '"' => {
                 let length = quoted(rest).ok_or_else(|| Mistake {
                     at,
-                    message: "the text in quotes has no end".to_owned(),
+                    message: "the text in quotes has no closing quote".to_owned(),
                 })?;
                 let text = serde_json::from_str(&rest[..length]).map_err(|_| Mistake {
                     at,
@@ -54,7 +54,7 @@ pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
             }
             first if first.is_whitespace() => (None, first.len_utf8()),
             _ => {
-                let message = "a control character can stand in quotes only".to_owned();
+                let message = "a control character is valid only in quotes".to_owned();
                 return Err(Mistake { at, message });
             }
         };

@@ -147,7 +147,7 @@ fn a_store_of_a_newer_version_is_reported() {
     transaction.commit().unwrap();
     drop(database);
     let error = scratch.open().load(|_| Ok(())).unwrap_err().to_string();
-    let says = "it was written by a newer version, in format 2, and this one knows 1";
+    let says = "a newer version wrote it in format 2, and this version reads format 1";
     assert!(error.ends_with(says), "{error}");
 }
 

@@ -22,7 +22,7 @@ async fn a_watch_is_cut_broken_or_frozen_after_the_given_number_of_events() {
     let mut broken = Watch::open(&server, WATCH).await;
     assert_eq!(
         broken.trace().await,
-        "ADDED b 2\nbroken: the answer was broken by a fault\nend\n"
+        "ADDED b 2\nbroken: the response was broken by a fault\nend\n"
     );
     let mut frozen = Watch::open(&server, WATCH).await;
     assert_eq!(frozen.trace().await, "ADDED b 2\n");

@@ -194,7 +194,7 @@ impl fmt::Display for Missing {
         } = self;
         write!(
             f,
-            "{what} ({has} of {wanted}), which is up to the {owner} loop"
+            "{what} ({has} of {wanted}), which is the task of the {owner} loop"
         )
     }
 }
@@ -250,7 +250,7 @@ mod tests {
         let missing = progress.missing().unwrap().to_string();
         assert_eq!(
             missing,
-            "pods are made (1 of 2), which is up to the replica-set loop"
+            "pods are made (1 of 2), which is the task of the replica-set loop"
         );
     }
 
@@ -293,7 +293,7 @@ mod tests {
             acts: true,
             without: None,
         };
-        let missing = "the ReplicaSet loop sees its pods and has nothing to do (0 of 1), which is up to the replica-set loop";
+        let missing = "the ReplicaSet loop sees its pods and has nothing to do (0 of 1), which is the task of the replica-set loop";
         assert_eq!(reach(goal).as_deref(), Some(missing));
         assert_eq!(
             reach(Goal {

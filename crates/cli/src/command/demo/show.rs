@@ -146,9 +146,9 @@ impl Show {
         let deadline = self.deadline.as_secs_f64();
         Verdict::NotReached(match self.progress.pending() {
             Some(why) => {
-                format!("{missing}; the scheduler {why}; ask for less with --cpu or --replicas")
+                format!("{missing}; the scheduler {why}; request less with --cpu or --replicas")
             }
-            None => format!("{missing}, within {deadline:.1} s; give it more time with --deadline"),
+            None => format!("{missing}, within {deadline:.1} s; allow more time with --deadline"),
         })
     }
 }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use http::{HeaderValue, header::USER_AGENT};
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
@@ -108,7 +108,9 @@ impl World {
         let listening = server
             .listen((Ipv4Addr::LOCALHOST, 0).into())
             .await
-            .context("can't listen on a port of 127.0.0.1: is the loopback interface up?")?;
+            .map_err(|error| {
+                anyhow!("can't start the embedded server on 127.0.0.1: {error}; check that the loopback interface is up")
+            })?;
         let uri = format!("http://{}", listening.local_addr());
         Ok(World {
             config: Config::new(uri.parse()?),
@@ -128,7 +130,7 @@ impl World {
         match version {
             Ok(Ok(_)) => {}
             Ok(Err(kube_client::Error::Api(status))) => bail!(
-                "the API server at {url} refuses: {}; check the user of the kubeconfig",
+                "the API server at {url} rejected the request for its version: {}; check the user in the kubeconfig",
                 status.message
             ),
             Ok(Err(error)) => bail!(
@@ -136,14 +138,14 @@ impl World {
                 root_cause(&error)
             ),
             Err(_) => bail!(
-                "no answer from the API server at {url} within {} s; check that it runs, and the address in the kubeconfig",
+                "no response from the API server at {url} within {} s; check that it runs, and the address in the kubeconfig",
                 ANSWER.as_secs()
             ),
         }
         let namespaces: Api<Namespace> = Api::all(client);
         match namespaces.get(&self.namespace).await {
             Err(kube_client::Error::Api(status)) if status.is_not_found() => bail!(
-                "there is no namespace {:?} on {url}: name another with --namespace, or create it",
+                "namespace {:?} does not exist on {url}; create it, or name another with --namespace",
                 self.namespace
             ),
             // A user without permission to read namespaces may still use one.
@@ -174,8 +176,12 @@ impl World {
         let mut config = self.config.clone();
         let value = HeaderValue::from_str(user_agent)?;
         config.headers.push((USER_AGENT, value));
-        kube_informer::client::connect(config)
-            .context("no client can be made of this kubeconfig: check its certificates and proxy")
+        kube_informer::client::connect(config).map_err(|error| {
+            anyhow!(
+                "can't create a client from the kubeconfig: {}; check its certificates and proxy",
+                root_cause(&error)
+            )
+        })
     }
 
     /// The objects that the loops observe.
@@ -256,7 +262,7 @@ impl World {
     pub(super) fn advice(&self) -> String {
         let (namespace, label) = (&self.namespace, self.selector());
         format!(
-            "remove what is left with: kubectl delete deployments,replicasets,pods,nodes -n {namespace} -l {label}"
+            "remove the remaining objects with: kubectl delete deployments,replicasets,pods,nodes -n {namespace} -l {label}"
         )
     }
 
@@ -278,10 +284,13 @@ impl World {
         }
         match tokio::time::timeout(REMOVAL, self.remove_all(act)).await {
             Ok(Ok(removed)) => Ok(removed),
-            Ok(Err(error)) => Err(error.context(advice)),
-            Err(_) => {
-                Err(anyhow!("the server took longer than {} s", REMOVAL.as_secs()).context(advice))
-            }
+            Ok(Err(error)) => Err(anyhow!(
+                "can't remove the demo's objects: {error:#}; {advice}"
+            )),
+            Err(_) => Err(anyhow!(
+                "can't remove the demo's objects within {} s; {advice}",
+                REMOVAL.as_secs()
+            )),
         }
     }
 
@@ -390,13 +399,13 @@ fn counted(number: usize, kind: &str) -> String {
 async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config> {
     let shown = path.display();
     if let Err(error) = std::fs::File::open(path) {
-        bail!("can't read the kubeconfig {shown}: {error}; give another with --kubeconfig");
+        bail!("can't read the kubeconfig {shown}: {error}; name another file with --kubeconfig");
     }
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
         // The parser's further lines quote the file, which can contain secrets.
         let error = error.to_string();
         let error = error.lines().next().unwrap_or_default();
-        anyhow!("{shown} is not a kubeconfig: {error}; give another with --kubeconfig")
+        anyhow!("can't parse the kubeconfig {shown}: {error}; name another file with --kubeconfig")
     })?;
     let contexts: Vec<_> = kubeconfig
         .contexts
@@ -405,16 +414,7 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         .collect();
     let wanted = context.or(kubeconfig.current_context.as_deref());
     if !wanted.is_some_and(|wanted| contexts.contains(&wanted)) {
-        let has = if contexts.is_empty() {
-            "none".to_owned()
-        } else {
-            contexts.join(", ")
-        };
-        let what = match wanted {
-            Some(wanted) => format!("{shown} has no context {wanted:?}"),
-            None => format!("{shown} has no current context"),
-        };
-        bail!("{what}: give one with --context; it has {has}");
+        return Err(no_context(path, wanted, &contexts));
     }
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),
@@ -424,15 +424,31 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         .await
         .map_err(|error| {
             let error = one_line(&error.to_string());
-            anyhow!("the kubeconfig {shown} can't be used: {error}; repair it, or give another")
+            anyhow!("can't use the kubeconfig {shown}: {error}; correct it, or name another file with --kubeconfig")
         })
+}
+
+/// The error of a kubeconfig that does not have the context, or has no current context.
+fn no_context(path: &Path, wanted: Option<&str>, contexts: &[&str]) -> anyhow::Error {
+    let (shown, has) = (path.display(), contexts.join(", "));
+    match wanted {
+        _ if contexts.is_empty() => anyhow!(
+            "no contexts in the kubeconfig {shown}; name another file with --kubeconfig, or omit --kubeconfig to use an embedded server"
+        ),
+        Some(wanted) => anyhow!(
+            "no context {wanted:?} in the kubeconfig {shown}; add --context with one of: {has}"
+        ),
+        None => anyhow!(
+            "no current context in the kubeconfig {shown}; run \"kubectl config use-context NAME --kubeconfig {shown}\", or add --context with one of: {has}"
+        ),
+    }
 }
 
 fn refused(what: &str, error: &kube_client::Error) -> anyhow::Error {
     match error {
         kube_client::Error::Api(status) => {
             anyhow!(
-                "the server does not let us {what}: {}; check the user's rights",
+                "can't {what}: the server rejected the request: {}; check the permissions of the user in the kubeconfig",
                 status.message
             )
         }
@@ -454,4 +470,27 @@ fn root_cause(error: &dyn std::error::Error) -> String {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use kube_core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_rejected_write_and_a_lost_server_are_reported_with_the_next_step() {
+        let rejected = Status::failure("nodes is forbidden", "Forbidden").with_code(403);
+        let lost = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        let lines = [
+            kube_client::Error::Api(rejected.boxed()),
+            kube_client::Error::Service(Box::new(lost)),
+        ]
+        .map(|error| format!("{:#}\n", refused("create a Node", &error)));
+        expect![[r#"
+            can't create a Node: the server rejected the request: nodes is forbidden; check the permissions of the user in the kubeconfig
+            can't create a Node: connection reset; check that the server still runs
+        "#]].assert_eq(&lines.concat());
+    }
 }

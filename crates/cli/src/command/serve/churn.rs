@@ -63,7 +63,9 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mistake = || {
-            format!("write changes per second or minute, such as 500/s or 30/m, up to {RATE_MAX}/s")
+            format!(
+                "expected changes per second or minute, such as 500/s or 30/m, at most {RATE_MAX}/s"
+            )
         };
         let (changes, per) = text.split_once('/').ok_or_else(mistake)?;
         let (per, most) = match per {

@@ -60,7 +60,7 @@ impl Controllers {
         for name in NODES.into_iter().filter(is_missing) {
             server
                 .create(node(name))
-                .with_context(|| format!("can't store node {name}"))?;
+                .with_context(|| format!("can't create node {name}"))?;
         }
         // The steps are for the demo; they have no receiver here.
         let (tell, _) = mpsc::channel(1);

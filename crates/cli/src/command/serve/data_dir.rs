@@ -5,7 +5,7 @@
 
 use std::{io::ErrorKind, panic, path::PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use kube_informer_apiserver::{Builder, OpenError, Server};
 
 /// Opens a directory, and creates it if it does not exist.
@@ -25,40 +25,48 @@ pub(super) async fn open(builder: Builder, directory: PathBuf) -> anyhow::Result
         panic::set_hook(hook);
         opened
     });
-    let opened = opening.await.context("the data directory was not opened")?;
+    let opened = opening.await.map_err(|error| {
+        anyhow!("can't open the data directory: {error}; name another directory with --data-dir")
+    })?;
     opened.map_err(|error| way_out(&error))
 }
 
 fn way_out(error: &OpenError) -> anyhow::Error {
     match error {
         OpenError::InUse { directory } => anyhow!(
-            "{} is in use by another server: end that one, or name another directory with --data-dir",
+            "can't open the data directory {}: another server uses it; stop that server, or name another directory with --data-dir",
             directory.display()
         ),
         OpenError::Io { directory, source } => {
             let shown = directory.display();
             match source.kind() {
                 ErrorKind::AlreadyExists | ErrorKind::NotADirectory => anyhow!(
-                    "{shown} is not a directory: name one, or a place for a new one, with --data-dir"
+                    "can't open the data directory {shown}: it is not a directory; name an existing or a new directory with --data-dir"
                 ),
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => anyhow!(
-                    "{shown} can't be written to ({source}): name a directory of yours with --data-dir"
+                    "can't write to the data directory {shown}: {source}; name a writable directory with --data-dir"
                 ),
                 _ => anyhow!(
-                    "can't keep objects in {shown} ({source}): name another directory with --data-dir"
+                    "can't use the data directory {shown}: {source}; name another directory with --data-dir"
                 ),
             }
         }
         OpenError::Damaged { .. } => {
-            anyhow!("{error}; put back a copy of it, or name another directory with --data-dir")
+            anyhow!(
+                "can't open the data directory: {error}; restore the file from a copy, or name another directory with --data-dir"
+            )
         }
-        other => anyhow!("{other}; name another directory with --data-dir"),
+        other => anyhow!(
+            "can't open the data directory: {other}; name another directory with --data-dir"
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io;
+
+    use expect_test::expect;
 
     use super::*;
 
@@ -70,39 +78,39 @@ mod tests {
             directory: directory(),
             source: io::Error::from(kind),
         };
-        let newer = "it was written by a newer version, in format 2, and this one knows 1";
-        let rows = [
-            (
-                OpenError::InUse {
-                    directory: directory(),
-                },
-                "data is in use by another server",
-            ),
-            (io(ErrorKind::AlreadyExists), "data is not a directory"),
-            (io(ErrorKind::NotADirectory), "data is not a directory"),
-            (io(ErrorKind::PermissionDenied), "data can't be written to"),
-            (io(ErrorKind::ReadOnlyFilesystem), "can't be written to"),
-            (io(ErrorKind::StorageFull), "can't keep objects in data"),
-            (
-                OpenError::Foreign {
-                    file: file(),
-                    detail: newer.to_owned(),
-                },
-                newer,
-            ),
-            (
-                OpenError::Damaged {
-                    file: file(),
-                    detail: "a sum is wrong".to_owned(),
-                },
-                "data/objects.redb is damaged: a sum is wrong; put back a copy",
-            ),
-        ];
-        for (error, says) in rows {
-            let said = format!("{:#}", way_out(&error));
-            assert!(said.contains(says), "{said}");
-            assert!(said.ends_with("with --data-dir"), "{said}");
-            assert!(!said.contains('\n'), "{said}");
-        }
+        let newer = "a newer version wrote it in format 2, and this version reads format 1";
+        let lines = [
+            OpenError::InUse {
+                directory: directory(),
+            },
+            io(ErrorKind::AlreadyExists),
+            io(ErrorKind::NotADirectory),
+            io(ErrorKind::PermissionDenied),
+            io(ErrorKind::ReadOnlyFilesystem),
+            io(ErrorKind::StorageFull),
+            OpenError::Foreign {
+                file: file(),
+                detail: newer.to_owned(),
+            },
+            OpenError::Damaged {
+                file: file(),
+                detail: "a sum is wrong".to_owned(),
+            },
+        ]
+        .map(|error| {
+            let line = format!("{:#}\n", way_out(&error));
+            assert!(line.ends_with(" with --data-dir\n"), "{line}");
+            line
+        });
+        expect![[r#"
+            can't open the data directory data: another server uses it; stop that server, or name another directory with --data-dir
+            can't open the data directory data: it is not a directory; name an existing or a new directory with --data-dir
+            can't open the data directory data: it is not a directory; name an existing or a new directory with --data-dir
+            can't write to the data directory data: permission denied; name a writable directory with --data-dir
+            can't write to the data directory data: read-only filesystem or storage medium; name a writable directory with --data-dir
+            can't use the data directory data: no storage space; name another directory with --data-dir
+            can't open the data directory: data/objects.redb is not a store that this server can read: a newer version wrote it in format 2, and this version reads format 1; name another directory with --data-dir
+            can't open the data directory: data/objects.redb is damaged: a sum is wrong; restore the file from a copy, or name another directory with --data-dir
+        "#]].assert_eq(&lines.concat());
     }
 }

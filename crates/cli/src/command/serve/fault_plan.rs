@@ -5,7 +5,7 @@
 
 use std::{fs, path::PathBuf, str::FromStr};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use kube_informer_apiserver::{PlanError, Server};
 
 /// The argument of `--fault`.
@@ -45,8 +45,8 @@ impl FaultPlan {
             FaultPlan::Text(text) => (text.clone(), "--fault".to_owned()),
             FaultPlan::File(path) => {
                 let shown = path.display().to_string();
-                let text = fs::read_to_string(path).with_context(|| {
-                    format!("can't read the fault plan {shown}: name another with --fault @FILE")
+                let text = fs::read_to_string(path).map_err(|error| {
+                    anyhow!("can't read the fault plan {shown}: {error}; name another file with --fault @FILE")
                 })?;
                 (text, shown)
             }
@@ -64,14 +64,14 @@ impl Read {
     /// revisions from before this start.
     pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
-        injected.with_context(|| {
+        let origin = &self.origin;
+        injected.map_err(|error| {
             if kept {
-                format!(
-                    "{} (a data directory keeps objects, and no revision from before this start)",
-                    self.origin
+                anyhow!(
+                    "{origin}: {error} (a data directory has no revisions from before this start)"
                 )
             } else {
-                self.origin.clone()
+                anyhow!("{origin}: {error}")
             }
         })
     }

@@ -53,13 +53,18 @@ impl FromStr for SeedObjects {
     fn from_str(text: &str) -> Result<Self, String> {
         let (resource, count) = text
             .split_once('=')
-            .ok_or("write a resource and how many, such as pods=1000")?;
+            .ok_or("expected RESOURCE=N, such as pods=1000")?;
         let kinds = Kinds::builtin();
         let kind = kind_named(&kinds, resource).ok_or_else(|| {
-            format!("there is no resource {resource:?}, such as pods or deployments.apps")
+            format!(
+                "unknown resource {resource:?}; expected a name such as pods or deployments.apps"
+            )
         })?;
         if !is_stored(kind) {
-            return Err(format!("{} can be asked for, but not stored", kind.plural));
+            return Err(format!(
+                "{} can't be seeded, because the server does not store them",
+                kind.plural
+            ));
         }
         match count.parse() {
             Ok(count @ 1..=COUNT_MAX) => Ok(Self {
@@ -129,7 +134,7 @@ pub(super) async fn fill(
                     .filter(is_missing)
                     .map(template::namespace),
             )
-            .context("can't store the namespaces")?;
+            .context("can't seed the namespaces")?;
     }
     let nodes = wanted.iter().find(|wanted| wanted.resource() == "nodes");
     let nodes = nodes.map_or(0, |nodes| nodes.count);
@@ -168,7 +173,7 @@ impl Population {
             let objects = some.iter().map(|number| template.object(*number, rng));
             server
                 .create_all(objects)
-                .with_context(|| format!("can't store {}", kind.group_resource()))?;
+                .with_context(|| format!("can't seed {}", kind.group_resource()))?;
         }
         let found = there.len();
         let alive: Vec<u32> = there.into_iter().chain(missing).collect();
@@ -210,7 +215,8 @@ async fn numbers(server: &Server, template: &Template) -> anyhow::Result<BTreeSe
     let mut numbers = BTreeSet::new();
     loop {
         let page = api.list_metadata(&params).await;
-        let page = page.with_context(|| format!("can't count {}", kind.group_resource()))?;
+        let page =
+            page.with_context(|| format!("can't list the seeded {}", kind.group_resource()))?;
         let seeded = page.items.iter().filter_map(|object| {
             let name = object.metadata.name.as_deref()?;
             template.number(object.metadata.namespace.as_deref(), name)
@@ -246,8 +252,8 @@ mod tests {
     fn an_invalid_argument_is_reported_in_one_line() {
         let rows = [
             ("pods", "pods=1000"),
-            ("unicorns=3", "no resource \"unicorns\""),
-            ("tokenreviews=3", "tokenreviews can be asked for"),
+            ("unicorns=3", "unknown resource \"unicorns\""),
+            ("tokenreviews=3", "tokenreviews can't be seeded"),
             ("pods=0", "from 1 to"),
             ("pods=many", "\"many\" is not a number of pods"),
             ("pods=-1", "\"-1\" is not a number of pods"),

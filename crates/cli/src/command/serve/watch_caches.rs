@@ -31,10 +31,12 @@ impl FromStr for CacheSize {
     fn from_str(text: &str) -> Result<Self, String> {
         let (resource, events) = text
             .split_once('#')
-            .ok_or("write a resource and how many events, such as pods#1000")?;
+            .ok_or("expected RESOURCE#EVENTS, such as pods#1000")?;
         let kinds = Kinds::builtin();
         let kind = seeding::kind_named(&kinds, resource).ok_or_else(|| {
-            format!("there is no resource {resource:?}, such as pods or deployments.apps")
+            format!(
+                "unknown resource {resource:?}; expected a name such as pods or deployments.apps"
+            )
         })?;
         let events = events
             .parse()
@@ -76,7 +78,7 @@ mod tests {
         for (text, says) in [
             ("pods", "pods#1000"),
             ("pods=3", "pods#1000"),
-            ("unicorns#3", "no resource \"unicorns\""),
+            ("unicorns#3", "unknown resource \"unicorns\""),
             ("pods#many", "\"many\" is not a number of events"),
             ("pods#-1", "\"-1\" is not"),
             ("pods#", "\"\" is not"),

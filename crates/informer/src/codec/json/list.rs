@@ -70,7 +70,7 @@ impl Head {
     fn refuse_table(&self) -> Result<(), SplitError> {
         if self.kind == "Table" && self.api_version.starts_with("meta.k8s.io/") {
             return Err(malformed(
-                "the server answered with a Table instead of a list",
+                "the server responded with a Table instead of a list",
             ));
         }
         Ok(())
@@ -139,7 +139,9 @@ impl ListSplitter {
                 }
                 (State::Item, _) => self.item(&mut chunk, items)?,
                 (State::Start | State::Key | State::Colon | State::Done, _) => {
-                    return Err(malformed("the answer to a list is not one JSON object"));
+                    return Err(malformed(
+                        "the response to the list is not a single JSON object",
+                    ));
                 }
             }
         }
@@ -152,12 +154,12 @@ impl ListSplitter {
     /// The body ended early; items from it must not be used.
     pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         if self.state != State::Done {
-            let what = "the answer to a list ended before the list did";
+            let what = "the response to the list ended before the end of the list";
             return Err(SplitError::EndedEarly(what));
         }
         let meta = match &self.head.metadata {
             Some(bytes) => serde_json::from_slice::<ListMeta<'_>>(bytes)
-                .map_err(|_| malformed("the metadata of a list can't be read"))?,
+                .map_err(|_| malformed("the response to the list has invalid metadata"))?,
             None => ListMeta::default(),
         };
         let revision = meta.resource_version.as_deref().unwrap_or_default();
@@ -165,18 +167,18 @@ impl ListSplitter {
         if !self.head.items_seen {
             let kind = one_line(&self.head.kind, KEY_BYTES);
             return Err(malformed(format!(
-                "the answer to a list has no items (kind {kind:?})"
+                "the response to the list has no items (kind {kind:?})"
             )));
         }
         if !is_fit(revision, REVISION_BYTES) {
             return Err(malformed(format!(
-                "the revision of a list is longer than {REVISION_BYTES} bytes, or has control characters"
+                "the response to the list has a resourceVersion longer than {REVISION_BYTES} bytes or with control characters"
             )));
         }
         let token = meta.r#continue.as_deref().unwrap_or_default();
         if token.len() > CONTINUE_TOKEN_BYTES {
             return Err(malformed(format!(
-                "the continue token of a list is longer than {CONTINUE_TOKEN_BYTES} bytes"
+                "the response to the list has a continue token longer than {CONTINUE_TOKEN_BYTES} bytes"
             )));
         }
         Ok(ListEnd {
@@ -210,7 +212,9 @@ impl ListSplitter {
         // unknown.
         match self.key.as_slice() {
             b"\"items\"" if self.head.items_seen => {
-                return Err(malformed("a list has its items twice"));
+                return Err(malformed(
+                    "the response to the list has the field items twice",
+                ));
             }
             b"\"items\"" => {
                 self.head.items_seen = true;
@@ -256,20 +260,28 @@ impl ListSplitter {
         self.head.refuse_table()?;
         let field = one_line(&String::from_utf8_lossy(&self.key), KEY_BYTES);
         Err(malformed(format!(
-            "{field} of a list, which nobody asks for, is larger than an object may be (Limits::object_bytes)"
+            "the response to the list has an unknown field {field} above the size limit; to allow it, raise Limits::object_bytes"
         )))
     }
 
     fn keep(&mut self, value: Bytes) -> Result<(), SplitError> {
         let text = |value: &Bytes| {
-            serde_json::from_slice(value).map_err(|_| malformed("kind or apiVersion is no text"))
+            serde_json::from_slice(value).map_err(|_| {
+                malformed(
+                    "the response to the list has a kind or an apiVersion that is not a string",
+                )
+            })
         };
         match self.key.as_slice() {
             b"\"kind\"" => self.head.kind = text(&value)?,
             b"\"apiVersion\"" => self.head.api_version = text(&value)?,
             // An empty list. Any other value is an error: read as empty, it would empty the cache.
             b"\"items\"" if value == "null" => {}
-            b"\"items\"" => return Err(malformed("the items of a list are no list")),
+            b"\"items\"" => {
+                return Err(malformed(
+                    "the response to the list has items that are not an array",
+                ));
+            }
             _ => self.head.metadata = Some(value),
         }
         Ok(())
@@ -282,7 +294,7 @@ impl ListSplitter {
             return Ok(());
         };
         if end == 0 && self.carry.is_empty() {
-            return Err(malformed("an item of a list is empty"));
+            return Err(malformed("the response to the list has an empty item"));
         }
         let bytes = self.carry.complete(chunk.split_to(end), self.limit)?;
         items.push(Frame {

@@ -96,7 +96,10 @@ fn items_that_are_neither_an_array_nor_null_are_an_error() {
     for items in [r#""a""#, "{}", "7", "false", "nullify", "{\"a\":[]}"] {
         let body = format!(r#"{{"metadata":{{}},"items":{items}}}"#);
         let error = split_list(&[body.as_bytes()]).unwrap_err();
-        assert_eq!(error.to_string(), "the items of a list are no list");
+        assert_eq!(
+            error.to_string(),
+            "the response to the list has items that are not an array"
+        );
     }
 }
 
@@ -105,36 +108,39 @@ fn a_body_that_is_not_a_list_is_an_error() {
     let rows: [(&str, Expect); 9] = [
         (
             "",
-            expect!["the answer to a list ended before the list did"],
+            expect!["the response to the list ended before the end of the list"],
         ),
-        ("[]", expect!["the answer to a list is not one JSON object"]),
+        (
+            "[]",
+            expect!["the response to the list is not a single JSON object"],
+        ),
         (
             r#"{"kind":"PodList","items":[{"a":1}"#,
-            expect!["the answer to a list ended before the list did"],
+            expect!["the response to the list ended before the end of the list"],
         ),
         (
             r#"{"kind":"Status","status":"Failure"}"#,
-            expect![[r#"the answer to a list has no items (kind "Status")"#]],
+            expect![[r#"the response to the list has no items (kind "Status")"#]],
         ),
         (
             r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[],"metadata":{}}"#,
-            expect!["the server answered with a Table instead of a list"],
+            expect!["the server responded with a Table instead of a list"],
         ),
         (
             r#"{"apiVersion":"meta.k8s.io/v1beta1","kind":"Table","items":[]}"#,
-            expect!["the server answered with a Table instead of a list"],
+            expect!["the server responded with a Table instead of a list"],
         ),
         (
             r#"{"items":[]} x"#,
-            expect!["the answer to a list is not one JSON object"],
+            expect!["the response to the list is not a single JSON object"],
         ),
         (
             r#"{"items":[],"items":[]}"#,
-            expect!["a list has its items twice"],
+            expect!["the response to the list has the field items twice"],
         ),
         (
             r#"{"metadata":7,"items":[]}"#,
-            expect!["the metadata of a list can't be read"],
+            expect!["the response to the list has invalid metadata"],
         ),
     ];
     for (body, message) in rows {
@@ -162,18 +168,18 @@ fn endless_list(begin: &'static str, more: &'static str) -> String {
 
 #[test]
 fn a_list_with_endless_parts_is_rejected_with_the_part() {
-    let object = "an object (Limits::object_bytes) is larger than 1024 bytes";
+    let object = "an object is larger than 1024 bytes; to allow it, raise Limits::object_bytes";
     assert_eq!(endless_list(r#"{"items":[{"a":""#, "xx"), object);
     assert_eq!(endless_list(r#"{"items":[{"a":"#, "["), object, "nested");
-    let head = "what a list says of itself is larger than 1048576 bytes";
+    let head = "the response to the list has more than 1048576 bytes besides its items";
     assert_eq!(endless_list(r#"{"metadata":{"continue":""#, "xx"), head);
     let again = r#""kind":"PodList","#;
     assert_eq!(endless_list("{", again), head, "repeated parts");
-    let field = "\"rows\" of a list, which nobody asks for, is larger than an object may be (Limits::object_bytes)";
+    let field = "the response to the list has an unknown field \"rows\" above the size limit; to allow it, raise Limits::object_bytes";
     assert_eq!(endless_list(r#"{"rows":["#, "{},"), field);
     assert_eq!(endless_list(r#"{"rows":"#, "["), field, "nested");
     let begins_as_table = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":["#;
-    let table = "the server answered with a Table instead of a list";
+    let table = "the server responded with a Table instead of a list";
     assert_eq!(endless_list(begins_as_table, "{},"), table);
 }
 
@@ -204,7 +210,7 @@ fn an_endless_event_is_rejected() {
     let fed = endless.try_for_each(|chunk| splitter.feed(chunk, &mut frames));
     assert_eq!(
         fed.unwrap_err().to_string(),
-        "an object (Limits::object_bytes) is larger than 1048576 bytes"
+        "an object is larger than 1048576 bytes; to allow it, raise Limits::object_bytes"
     );
 }
 
@@ -220,13 +226,13 @@ fn a_too_long_revision_or_token_is_rejected_without_a_quote() {
     };
     let (revision, token) = (REVISION_BYTES, CONTINUE_TOKEN_BYTES);
     said(metadata(revision, token)).unwrap();
-    let unfit = "the revision of a list is longer than 256 bytes, or has control characters";
+    let unfit = "the response to the list has a resourceVersion longer than 256 bytes or with control characters";
     assert_eq!(said(metadata(revision + 1, token)).unwrap_err(), unfit);
     let line = r#"{"resourceVersion":"7\nERROR all is lost"}"#.to_owned();
     assert_eq!(said(line).unwrap_err(), unfit);
     assert_eq!(
         said(metadata(revision, token + 1)).unwrap_err(),
-        "the continue token of a list is longer than 8192 bytes"
+        "the response to the list has a continue token longer than 8192 bytes"
     );
     let long = format!(r#"{{"kind":"{}"}}"#, "K".repeat(1000));
     let error = split_list(&[long.as_bytes()]).unwrap_err().to_string();
@@ -286,9 +292,15 @@ fn an_event_of_a_whole_chunk_is_not_copied() {
 #[test]
 fn garbage_in_a_watch_is_an_error() {
     let rows = [
-        ("<html>", "a watch sent something that is no event"),
-        ("{\"type\":\"ADDED\",}\n", "an event of a watch is not JSON"),
-        ("{\"type\":\"ADD", "the watch ended inside an event"),
+        ("<html>", "the watch sent data that is not a watch event"),
+        (
+            "{\"type\":\"ADDED\",}\n",
+            "the watch sent an event that is not valid JSON",
+        ),
+        (
+            "{\"type\":\"ADD",
+            "the watch ended in the middle of an event",
+        ),
     ];
     for (body, message) in rows {
         assert_eq!(
@@ -309,7 +321,7 @@ fn a_truncated_event_is_an_error_two_events_later() {
         let error = split_watch(&chunks).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "an event of a watch is not JSON",
+            "the watch sent an event that is not valid JSON",
             "{half}"
         );
     }

@@ -79,7 +79,7 @@ impl WatchSplitter {
                         self.scanner = ValueScanner::default();
                         self.looks = Looks::default();
                     }
-                    _ => return Err(malformed("a watch sent something that is no event")),
+                    _ => return Err(malformed("the watch sent data that is not a watch event")),
                 }
             }
             let Some(end) = self.scanner.scan(&chunk) else {
@@ -117,7 +117,9 @@ impl WatchSplitter {
             .rposition(|byte| !is_of_number(byte));
         match serde_json::from_slice::<IgnoredAny>(&self.carry.bytes()[..=end.unwrap_or_default()])
         {
-            Err(error) if !error.is_eof() => Err(malformed("an event of a watch is not JSON")),
+            Err(error) if !error.is_eof() => {
+                Err(malformed("the watch sent an event that is not valid JSON"))
+            }
             _ => Ok(()),
         }
     }
@@ -128,7 +130,9 @@ impl WatchSplitter {
     /// The body ended inside an event.
     pub(crate) fn finish(&self) -> Result<(), SplitError> {
         if self.inside && self.scanner.is_nested() {
-            return Err(SplitError::EndedEarly("the watch ended inside an event"));
+            return Err(SplitError::EndedEarly(
+                "the watch ended in the middle of an event",
+            ));
         }
         Ok(())
     }
@@ -157,8 +161,8 @@ fn frame(event: &Bytes, closed_inside: u32) -> Result<Frame, SplitError> {
             }
         }
     }
-    let parsed: Event<'_> =
-        serde_json::from_slice(event).map_err(|_| malformed("an event of a watch is not JSON"))?;
+    let parsed: Event<'_> = serde_json::from_slice(event)
+        .map_err(|_| malformed("the watch sent an event that is not valid JSON"))?;
     let kind = match parsed.r#type.as_ref() {
         "ADDED" => FrameKind::Added,
         "MODIFIED" => FrameKind::Modified,

@@ -86,7 +86,7 @@ fn the_error_names_a_group_with_stale_discovery() {
     };
     assert_eq!(
         error.to_string(),
-        r#"the server knows no kind called "nodemetrics" (it can't say what is in v1beta1.metrics.k8s.io)"#
+        r#"the server has no kind named "nodemetrics"; it may be in v1beta1.metrics.k8s.io, whose API server does not respond"#
     );
 }
 
@@ -97,9 +97,9 @@ fn a_document_that_is_not_aggregated_discovery_is_an_error() {
         added.unwrap_err().to_string()
     };
     let plain = r#"{"kind": "APIGroupList", "groups": []}"#;
-    let old = "the server has no aggregated discovery (Kubernetes has it since 1.27)";
+    let old = "the server has no aggregated discovery; it needs Kubernetes 1.27 or later";
     assert_eq!(add(plain), old);
-    let nonsense = "the answer to discovery is no discovery document";
+    let nonsense = "the discovery response is not a discovery document";
     for body in ["", "<html>", "[]", r#"{"items": []}"#] {
         assert_eq!(add(body), nonsense, "{body}");
     }
@@ -113,7 +113,7 @@ fn a_document_with_too_many_arrays_and_maps_is_rejected_before_decoding() {
         let added = Catalogue::default().add(body.as_bytes());
         added.unwrap_err().to_string()
     };
-    let expected = "the answer to discovery has more than 500000 arrays and maps";
+    let expected = "the discovery response has more than 500000 arrays and maps";
     assert_eq!(
         groups(PARTS - 1),
         expected,

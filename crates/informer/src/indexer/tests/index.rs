@@ -160,7 +160,7 @@ fn a_duplicate_index_name_is_rejected_and_no_index_is_added() {
         assert_eq!(error, DuplicateIndex(taken.to_owned()));
         assert_eq!(
             error.to_string(),
-            format!("an index with name {taken} exists already")
+            format!("an index with name {taken} already exists; choose another name")
         );
         let names = indexer.snapshot().index_names();
         assert_eq!(format!("{names:?}"), r#"["colour", "namespace"]"#);
@@ -300,7 +300,7 @@ fn removing_an_index_does_not_affect_others() {
     assert_eq!(refused, NotRemovable::Namespace);
     assert_eq!(
         refused.to_string(),
-        "the index by namespace can't be removed"
+        "the index by namespace can't be removed: the store needs it"
     );
 
     writer.add(map("a/yy blue")).unwrap();

@@ -40,7 +40,7 @@ fn a_token_finds_its_own_index_only() {
     assert_eq!(indexer.index_keys(&token, "red"), Err(not_found.clone()));
     assert_eq!(
         not_found.to_string(),
-        "the index colour of this token was removed, or is of another store"
+        "the index colour of this token was removed, or belongs to another store"
     );
     let newer = indexer.snapshot().index_token("colour").unwrap();
     assert_ne!(newer, token);

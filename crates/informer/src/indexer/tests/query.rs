@@ -111,7 +111,7 @@ fn a_field_without_an_index_is_named_in_the_error() {
     assert_eq!(error, FieldNotIndexed("spec.nodeName".to_owned()));
     assert_eq!(
         error.to_string(),
-        "field spec.nodeName can't be selected: no index has its name"
+        "field spec.nodeName can't be selected: no index has its name; add an index named spec.nodeName"
     );
     let node = Indexers::new().with("spec.nodeName", |_: &K| ["n"]);
     writer.add_indexers(node).unwrap();

@@ -26,7 +26,7 @@ type HistogramOf = (
 const REFLECTOR_HISTOGRAMS: [HistogramOf; 5] = [
     (
         "reflector_list_duration_seconds",
-        "From a list's first request until the store had it",
+        "Time from the first request of a list until the store has it",
         |series| &series.list_duration,
     ),
     ("reflector_items_per_list", "Objects of a list", |series| {
@@ -34,7 +34,7 @@ const REFLECTOR_HISTOGRAMS: [HistogramOf; 5] = [
     }),
     (
         "reflector_watch_duration_seconds",
-        "How long a watch was open",
+        "Time that a watch was open",
         |series| &series.watch_duration,
     ),
     (
@@ -44,7 +44,7 @@ const REFLECTOR_HISTOGRAMS: [HistogramOf; 5] = [
     ),
     (
         "reflector_watch_lag_seconds",
-        "From receiving an event until readers could see it; of a batch, its oldest",
+        "Time from the receipt of an event until it is in the cache; of a batch, its oldest event",
         |series| &series.lag,
     ),
 ];
@@ -225,28 +225,28 @@ impl Page<'_> {
         )?;
         self.family(
             "informer_batch_changes",
-            "Changes in a batch; a list may be one",
+            "Changes in a batch; a list may count as one",
             all.iter()
                 .map(|at| (at.labels(), at.series.batch_changes.clone())),
         )?;
         self.family(
             "informer_store_resource_version",
-            "Up to where the store has everything, the last 15 digits",
+            "Revision of the store, its last 15 digits",
             all.iter().map(|at| (at.labels(), int(at.gauges.revision))),
         )?;
         self.family(
             "informer_store_items",
-            "Objects in the store, broken ones not counted",
+            "Objects in the store, without broken objects",
             gauge(|gauges| gauges.items),
         )?;
         self.family(
             "informer_store_bytes",
-            "What the server sent for the objects in the store",
+            "Bytes that the server sent for the objects in the store",
             all.iter().map(|at| (at.labels(), int(at.gauges.bytes))),
         )?;
         self.family(
             "informer_store_memory_bytes",
-            "What the objects in the store take at rest, about, and what packs them",
+            "Estimated memory of the objects in the store, with their dictionary",
             all.iter().map(|at| (at.labels(), int(at.gauges.memory))),
         )?;
         self.family(
@@ -256,23 +256,23 @@ impl Page<'_> {
         )?;
         self.family(
             "informer_broken_objects",
-            "Objects in the store without a usable state",
+            "Objects in the store that failed to decode",
             gauge(|gauges| gauges.broken),
         )?;
         self.family(
             "informer_index_errors",
-            "How often an index function could not place an object",
+            "Failed calls of index functions",
             all.iter()
                 .map(|at| (at.labels(), ConstCounter::new(at.gauges.index_errors))),
         )?;
         self.tallies(
             ("informer_events", "type"),
-            "Changes that handlers are told of",
+            "Events delivered to handlers",
             all.iter().map(|at| (at, &at.series.told)),
         )?;
         self.tallies(
             ("informer_skipped", "reason"),
-            "What the server sent and could not be kept as it was",
+            "Objects and events that could not be stored as received",
             all.iter().map(|at| (at, &at.series.skipped)),
         )?;
         self.indices_and_handlers(all)
@@ -303,17 +303,17 @@ impl Page<'_> {
         };
         self.family(
             "informer_handler_pending",
-            "Notifications that wait for a handler, with the one it is hearing; a list is one",
+            "Notifications not yet handled, including the current one; a list counts as one",
             handlers().map(|(labels, handler)| (labels, int(handler.depth))),
         )?;
         self.family(
             "informer_handler_lag_seconds",
-            "For how long the oldest of them has been waiting",
+            "Age of the oldest notification not yet handled",
             handlers().map(|(labels, handler)| (labels, seconds(handler.lag))),
         )?;
         self.family(
             "informer_handler_panics",
-            "How often a handler has panicked",
+            "Panics of a handler",
             handlers().map(|(labels, handler)| (labels, ConstCounter::new(handler.panics))),
         )
     }
@@ -325,7 +325,7 @@ impl Page<'_> {
         };
         self.family(
             "reflector_lists",
-            "Lists that have ended, with all their pages",
+            "Completed lists, with all their pages",
             counter(|series| series.lists.get()),
         )?;
         self.family(
@@ -347,17 +347,17 @@ impl Page<'_> {
         }
         self.tallies(
             ("reflector_watch_events", "type"),
-            "Events that watches brought",
+            "Events received from watches",
             all.iter().map(|at| (at, &at.series.watch_events)),
         )?;
         self.tallies(
             ("reflector_relists", "reason"),
-            "Lists but the first",
+            "Lists after the first",
             all.iter().map(|at| (at, &at.series.relists)),
         )?;
         self.tallies(
             ("reflector_errors", "class"),
-            "Failed requests, broken streams, refusals of the store",
+            "Failed requests, broken responses, and changes that the store rejected",
             all.iter().map(|at| (at, &at.series.errors)),
         )?;
         self.tallies(
@@ -367,13 +367,13 @@ impl Page<'_> {
         )?;
         self.family(
             "reflector_last_event_seconds",
-            "How long ago the last event or list came",
+            "Time since the last event or list",
             all.iter()
                 .filter_map(|at| Some((at.labels(), seconds(at.gauges.last_event?)))),
         )?;
         self.family(
             "reflector_last_bookmark_seconds",
-            "How long ago the last bookmark came",
+            "Time since the last bookmark",
             all.iter()
                 .filter_map(|at| Some((at.labels(), seconds(at.gauges.last_bookmark?)))),
         )
@@ -405,23 +405,23 @@ impl Page<'_> {
         };
         self.family(
             "workqueue_unfinished_work_seconds",
-            "How long the items in work have been so, together",
+            "Sum of the times since the items in work were taken",
             gauge(|sample| sample.unfinished),
         )?;
         self.family(
             "workqueue_longest_running_processor_seconds",
-            "How long the item has been in work that has been longest",
+            "Time since the longest-running item was taken",
             gauge(|sample| sample.longest_running),
         )?;
         self.family(
             "workqueue_queue_duration_seconds",
-            "How long an item waited for a worker",
+            "Time that an item waited for a worker",
             all.iter()
                 .map(|at| (at.labels(), at.series.queue_duration.clone())),
         )?;
         self.family(
             "workqueue_work_duration_seconds",
-            "How long a worker had an item",
+            "Time that a worker processed an item",
             all.iter()
                 .map(|at| (at.labels(), at.series.work_duration.clone())),
         )

@@ -143,7 +143,7 @@ async fn a_slow_handler_is_logged_ten_times_a_minute_and_then_counted() {
         .iter()
         .filter(|line| line.contains("more often"))
         .collect();
-    let expected = " WARN it was slow more often within a minute handler=test times=50";
+    let expected = " WARN the handler was slow more often within a minute handler=test times=50";
     assert_eq!(more, [&expected, &expected]);
     assert_eq!(lines.len(), 3 * 10 + 2, "{log}");
 }
@@ -170,10 +170,10 @@ fn only_a_changed_resync_period_is_logged() {
         schedule.add(0, Some(Duration::from_millis(asked_for)), now);
         log.take().trim().to_owned()
     };
-    expect!["WARN a resync period under 1 s is raised to 1 s asked_for=999ms"]
+    expect!["WARN a resync period under 1 s is raised to 1 s requested=999ms"]
         .assert_eq(&logged(10_000, false, 999));
-    expect!["WARN the informer has started; a shorter resync period is raised to its check period asked_for=9s check_period=10s"].assert_eq(&logged(10_000, true, 9_000));
-    expect!["WARN the informer has no resync, so no handler of it has one asked_for=5s"]
+    expect!["WARN the informer has started; a shorter resync period is raised to its check period requested=9s check_period=10s"].assert_eq(&logged(10_000, true, 9_000));
+    expect!["WARN the informer has no resync period, so the period of its handler has no effect requested=5s"]
         .assert_eq(&logged(0, false, 5_000));
     for (informer, started, asked_for) in [
         (10_000, false, 1_000),

@@ -61,7 +61,7 @@ impl Machine {
         let comparable = cached.filter(|cached| cached.epoch() == self.epoch());
         if let Some(newer) = comparable.filter(|cached| revision < *cached) {
             let what = format!(
-                "the watch sent an object at revision {revision} that the cache has at {newer}: the server was restored from a backup, or is another one"
+                "the watch sent an object at revision {revision}, which the cache has at {newer}: the server was restored from a backup, or is another server"
             );
             return Err(Error::new(Class::WentBack, what));
         }

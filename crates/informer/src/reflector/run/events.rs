@@ -36,7 +36,7 @@ where
                 // The event can't be applied, so a list follows.
                 let error = Error::UnknownEvent(unknown.clone());
                 self.reflector.report.skipped(&error, &mut self.skips);
-                let what = "the watch told something of a type that is not known";
+                let what = format!("the watch sent an event of unknown type {unknown:?}");
                 return Err(transport::Error::new(Class::Protocol, what).into());
             }
             FrameKind::Item => None,
@@ -65,7 +65,7 @@ where
         });
         let Some(object) = usable else {
             if names_no_state {
-                let what = "the watch told of an object that can't be read";
+                let what = "the watch sent an object whose name or revision can't be read";
                 return Err(transport::Error::new(Class::Protocol, what).into());
             }
             return self.bookmark(frame).await;
@@ -101,7 +101,9 @@ where
         let limit = self.reflector.requests.limits().objects;
         let source = self.reflector.source;
         if self.reflector.store.is_full(source, object, limit) {
-            let what = format!("the cache has more than {limit} objects (Limits::objects)");
+            let what = format!(
+                "the cache has more than {limit} objects; to allow more, raise Limits::objects"
+            );
             return Err(transport::Error::new(Class::Protocol, what).into());
         }
         Ok(())

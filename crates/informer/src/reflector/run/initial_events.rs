@@ -62,7 +62,7 @@ where
             FrameKind::Unknown(unknown) => {
                 let error = Error::UnknownEvent(unknown.clone());
                 list.report(&error, &self.reflector.report);
-                let what = "the streaming list told something of a type that is not known";
+                let what = format!("the streaming list sent an event of unknown type {unknown:?}");
                 return Err(transport::Error::new(Class::Protocol, what).into());
             }
             FrameKind::Item => None,
@@ -86,7 +86,7 @@ where
         let is_doubtful = frame.kind != FrameKind::Added && decoded.names_no_state(frame.object());
         let object = list.usable(decoded, self.machine.epoch(), &self.reflector.report);
         if is_doubtful {
-            let what = "the streaming list told of an object that can't be read";
+            let what = "the streaming list sent an object whose name or revision can't be read";
             return Err(transport::Error::new(Class::Protocol, what).into());
         }
         Ok(object)
@@ -133,9 +133,9 @@ where
         self.failures = self.failures.saturating_sub(1);
         let Reporter { name, expects, .. } = &self.reflector.report;
         if self.failures == 0 {
-            tracing::info!(reflector = %name, %expects, "listing, as the streaming list has failed");
+            tracing::info!(reflector = %name, %expects, "the streaming list failed; listing instead");
         } else {
-            tracing::debug!(reflector = %name, %expects, "listing, as the streaming list has failed");
+            tracing::debug!(reflector = %name, %expects, "the streaming list failed; listing instead");
         }
     }
 }

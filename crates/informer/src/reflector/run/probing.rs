@@ -16,7 +16,7 @@ use crate::{
     limits::LIST_STALL,
     object::{ObjectName, ResourceVersion},
     status::Activity,
-    transport::{self, Class, ListOptions},
+    transport::{Class, ListOptions, stalled},
 };
 
 impl<K, S> Running<K, S>
@@ -31,7 +31,7 @@ where
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
         let read = read_probe(&*lister_watcher, options, self.reflector.requests.limits());
         let read = timeout(LIST_STALL, read).await;
-        let read = read.map_err(stalled).flatten();
+        let read = read.map_err(|_| stalled()).flatten();
         let now = Instant::now();
         match read.and_then(|revision| self.machine.probed(&revision, now)) {
             Ok(action) => action,
@@ -82,7 +82,10 @@ where
         let asked = options.resource_version.clone();
         let answer = async move {
             let read = read_probe(&*lister_watcher, &options, limits);
-            timeout(LIST_STALL, read).await.map_err(stalled).flatten()
+            timeout(LIST_STALL, read)
+                .await
+                .map_err(|_| stalled())
+                .flatten()
         };
         Some(WatchProbe::Sent(asked, Box::pin(answer)))
     }
@@ -96,7 +99,7 @@ where
             Ok(is_unordered) => {
                 if is_unordered {
                     let Reporter { name, expects, .. } = &self.reflector.report;
-                    tracing::info!(reflector = %name, %expects, "events arrive in no order of revision; the server is not asked about them until the next list");
+                    tracing::info!(reflector = %name, %expects, "events arrive in no order of revision; they are not checked against the server until the next list");
                 }
                 None
             }
@@ -108,10 +111,6 @@ where
             }
         }
     }
-}
-
-fn stalled(_: tokio::time::error::Elapsed) -> transport::Error {
-    transport::Error::new(Class::Timeout, "the list stalled")
 }
 
 /// Returns whether a failed probe shows that the server has gone back, or may have.

@@ -118,13 +118,13 @@ impl<K> OpenWatch<K> {
     fn outlasted(&self, machine: &Machine) -> Ended {
         let late = |what| transport::Error::new(Class::Timeout, what);
         if machine.is_streaming() {
-            let what = "the streaming list brings nothing new, and no end";
+            let what = "the streaming list stalled: no new object and no end in time";
             return Ended::Overdue(late(what));
         }
         let what = if Instant::now() >= self.outlived() {
-            "the watch outlived its time-out; its connection is taken for dead"
+            "the watch is open beyond its requested time-out; its connection counts as lost"
         } else {
-            "the watch is silent, without even a bookmark; its connection is taken for dead"
+            "the watch received no event and no bookmark in time; its connection counts as lost"
         };
         Ended::Broken(late(what))
     }
@@ -166,7 +166,7 @@ where
             Ok(Err(error)) => return Ok(self.not_opened(error, list.as_ref(), false)),
             Err(_) => {
                 let what =
-                    format!("the watch was not answered: no response headers within {allowed:?}");
+                    format!("opening the watch timed out: no response headers within {allowed:?}");
                 let error = transport::Error::new(Class::Timeout, what);
                 return Ok(self.not_opened(error, list.as_ref(), true));
             }
@@ -236,7 +236,7 @@ where
         let (now, open_for) = (Instant::now(), watch.asked.elapsed());
         match ended {
             Ended::Closed if self.machine.is_streaming() => {
-                let what = "the streaming list closed before its end";
+                let what = "the streaming list closed before the end of the list";
                 self.failed(transport::Error::new(Class::Connection, what), Some(watch));
                 self.machine.watch_ended(WatchEnd::Closed(open_for), now)
             }
@@ -266,7 +266,7 @@ where
             }
             Ended::Unconfirmed => {
                 let Reporter { name, expects, .. } = &self.reflector.report;
-                tracing::info!(reflector = %name, %expects, "the streaming list has no objects, and the cache has some");
+                tracing::info!(reflector = %name, %expects, "the streaming list is empty, and the cache is not; listing to confirm it");
                 // The LIST that follows belongs to the same attempt, and reverts this.
                 self.failures += 1;
                 self.machine.watch_ended(WatchEnd::Unconfirmed, now)

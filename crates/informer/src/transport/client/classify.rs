@@ -42,9 +42,9 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
     }
     let what = match class {
         Class::ConnectionRefused => {
-            "nobody listens at the server's address (connection refused)".to_owned()
+            "connection refused: no server listens at the API server's address; check the address, and that the server runs".to_owned()
         }
-        Class::Timeout => "the server did not answer in time".to_owned(),
+        Class::Timeout => "the server did not respond in time".to_owned(),
         // Includes the cause: a wrong name, certificate or network is otherwise not visible.
         _ => format!(
             "the connection to the server failed: {}",
@@ -65,17 +65,27 @@ pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option
 /// which may be a credential.
 fn without_credentials(error: &AuthError) -> Error {
     let what = match error {
-        AuthError::AuthExecStart(_) => "the credentials' plugin can't be started",
-        AuthError::AuthExecRun { .. } => "the credentials' plugin failed",
-        AuthError::AuthExecParse(_) => "the credentials' plugin gave nothing that can be read",
-        AuthError::ReadTokenFile(..) => "the file with the token can't be read",
-        _ => "the credentials can't be used",
+        AuthError::AuthExecStart(_) => {
+            "the credential plugin can't be started; check the command of the user's exec plugin in the kubeconfig"
+        }
+        AuthError::AuthExecRun { .. } => {
+            "the credential plugin failed; run its command by hand to see its output"
+        }
+        AuthError::AuthExecParse(_) => {
+            "the credential plugin returned no valid ExecCredential; run its command by hand to see its output"
+        }
+        AuthError::ReadTokenFile(..) => {
+            "the token file can't be read; check that it exists, and its permissions"
+        }
+        _ => "the credentials are invalid; check the user in the kubeconfig",
     };
     Error::new(Class::Unauthorized, what)
 }
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
 
     #[test]
@@ -91,6 +101,36 @@ mod tests {
     }
 
     #[test]
+    fn every_failure_of_credentials_and_connections_has_its_text() {
+        let io = |kind| std::io::Error::from(kind);
+        let missing = || io(std::io::ErrorKind::NotFound);
+        let refused = [
+            AuthError::AuthExecStart(missing()),
+            AuthError::ReadTokenFile(missing(), "/s3cret".into()),
+            AuthError::MissingCommand,
+        ];
+        let refused = refused.map(kube_client::Error::Auth);
+        let broken = [
+            std::io::ErrorKind::ConnectionRefused,
+            std::io::ErrorKind::TimedOut,
+            std::io::ErrorKind::ConnectionReset,
+        ];
+        let broken = broken.map(|kind| kube_client::Error::Service(Box::new(io(kind))));
+        let texts = refused.into_iter().chain(broken).map(|error| {
+            let error = classify(error);
+            format!("{}: {error}\n", error.class().as_str())
+        });
+        expect![[r#"
+            unauthorized: the credential plugin can't be started; check the command of the user's exec plugin in the kubeconfig
+            unauthorized: the token file can't be read; check that it exists, and its permissions
+            unauthorized: the credentials are invalid; check the user in the kubeconfig
+            connection_refused: connection refused: no server listens at the API server's address; check the address, and that the server runs
+            timeout: the server did not respond in time
+            connection: the connection to the server failed: connection reset
+        "#]].assert_eq(&texts.collect::<String>());
+    }
+
+    #[test]
     fn no_error_contains_the_output_of_a_plugin() {
         let output = std::process::Output {
             status: std::process::ExitStatus::default(),
@@ -103,14 +143,20 @@ mod tests {
         };
         let unmade = kube_client::Error::Auth(failed());
         let unmade = without_credentials_of(&unmade).unwrap();
-        assert_eq!(unmade.to_string(), "the credentials' plugin failed");
+        assert_eq!(
+            unmade.to_string(),
+            "the credential plugin failed; run its command by hand to see its output"
+        );
         assert!(unmade.source().is_none(), "{unmade:?}");
         let direct = kube_client::Error::Auth(failed());
         let wrapped = kube_client::Error::Service(Box::new(std::io::Error::other(failed())));
         for error in [direct, wrapped] {
             let error = classify(error);
             assert_eq!(error.class(), Class::Unauthorized);
-            assert_eq!(error.to_string(), "the credentials' plugin failed");
+            assert_eq!(
+                error.to_string(),
+                "the credential plugin failed; run its command by hand to see its output"
+            );
             assert!(error.source().is_none(), "{error:?}");
         }
     }

@@ -286,7 +286,7 @@ impl ClientSource for RotatingClient {
                     let next = current.since + REFUSED_MIN;
                     self.rotation.replace(current.since, next);
                     Err(without_credentials_of(&*cause).unwrap_or_else(|| {
-                        let what = "no client could be made";
+                        let what = "the program's function that creates a client failed";
                         Error::new(Class::Unauthorized, what).with_source(cause)
                     }))
                 }

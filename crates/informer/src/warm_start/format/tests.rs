@@ -175,7 +175,7 @@ fn a_reason_repeats_nothing_of_an_object() {
     let reason = read(text.as_bytes()).unwrap_err();
     assert_eq!(
         reason.to_string(),
-        "the saved store is damaged: line 2 is not what belongs there"
+        "the saved store is damaged: line 2 has unexpected content"
     );
 }
 
@@ -318,10 +318,7 @@ fn an_object_of_too_many_arrays_and_maps_is_refused_before_it_is_read() {
         text.extend_from_slice(record.as_bytes());
         read(&[&*text, b"\n{\"end\":{\"objects\":1,\"checksum\":\"\"}}\n"].concat()).unwrap_err()
     };
-    assert_eq!(
-        refused(PARTS + 1),
-        damaged("line 2 is not what belongs there")
-    );
+    assert_eq!(refused(PARTS + 1), damaged("line 2 has unexpected content"));
     assert_eq!(
         refused(PARTS),
         damaged("its checksum is wrong"),
@@ -339,7 +336,7 @@ fn a_revision_that_no_server_would_have_given_is_refused() {
             1,
         );
         let refused = read(text.as_bytes()).unwrap_err();
-        assert_eq!(refused, damaged("line 2 is not what belongs there"));
+        assert_eq!(refused, damaged("line 2 has unexpected content"));
     }
 }
 

@@ -194,7 +194,10 @@ async fn an_object_that_cannot_be_written_leaves_what_was_saved_before() {
     let world = World::new("unwritable");
     world.save(&["a"]).await.unwrap();
     let refused = world.save(&["a", "unwritable"]).await.unwrap_err();
-    assert_eq!(refused.to_string(), "unwritable can't be written as JSON");
+    assert_eq!(
+        refused.to_string(),
+        "unwritable can't be serialized as JSON"
+    );
     let panicked = world.save(&["a", "panics-when-written"]).await;
     assert!(matches!(panicked, Err(SaveError::Panicked)), "{panicked:?}");
     let loaded = world.load().await.unwrap();
@@ -258,7 +261,10 @@ async fn a_file_that_is_larger_than_any_store_is_not_read() {
         .open(world.snapshotter.path());
     file.unwrap().set_len((4 << 30) + 1).unwrap();
     let reason = world.load().await.unwrap_err();
-    assert_eq!(reason, damaged("it is larger than any saved store"));
+    assert_eq!(
+        reason,
+        damaged("it is larger than the limit of a saved store")
+    );
 }
 
 #[tokio::test]

@@ -103,7 +103,7 @@ async fn the_status_reports_a_full_store_until_the_watch_continues() {
     millis(200).await;
     assert_eq!(activity(), Activity::StoreFull);
     let status = informer.pods.status().get().to_string();
-    assert_eq!(status, "synced, held up by a full store");
+    assert_eq!(status, "synced, paused, because the store is full");
 
     gate.add_permits(1);
     millis(900).await;

@@ -186,7 +186,7 @@ async fn a_response_at_another_revision_is_not_compared() {
     assert_eq!((outcome.different, outcome.failed), (0, 1));
     assert_eq!(
         outcome.last_failure.unwrap().to_string(),
-        "the server was asked for revision 5, and answered with 6"
+        "the list was requested at revision 5, and the server responded at 6"
     );
     informer.stop().await;
 }

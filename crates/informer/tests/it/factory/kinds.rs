@@ -69,7 +69,7 @@ async fn a_kind_that_is_invalid_in_a_url_is_rejected_at_once() {
         field: "plural",
         value: "..".to_owned(),
     };
-    assert_eq!(error.to_string(), r#"".." is no plural of a kind"#);
+    assert_eq!(error.to_string(), r#"invalid plural ".." of a kind"#);
     assert!(server.requests().is_empty());
 }
 
@@ -86,7 +86,7 @@ async fn waiting_for_a_kind_that_the_server_does_not_know_fails_fast_and_names_i
     let error = factory.wait_for_cache_sync().fail_fast().await.unwrap_err();
     let text = error.to_string();
     assert!(
-        text.contains(" (example.com/v1 Nothing) can't sync: "),
+        text.contains(" (example.com/v1 Nothing) can't sync, as the server rejects the requests: "),
         "{text}"
     );
     assert_eq!(error.unsynced.len(), 1, "{text}");
@@ -160,7 +160,7 @@ async fn an_unknown_name_is_an_error_and_an_empty_name_sends_no_request() {
         "pods/log",
     ] {
         let error = factory.discover(name).await.unwrap_err();
-        let expected = format!("the server knows no kind called {name:?}");
+        let expected = format!("the server has no kind named {name:?}");
         assert_eq!(error.to_string(), expected);
     }
     server.requests().clear();
@@ -182,7 +182,10 @@ async fn a_failed_discovery_request_is_not_reported_as_an_unknown_kind() {
     server.faults().refuse_connections(true);
     assert_eq!(class("pods").await, Class::ConnectionRefused);
     let error = factory.discover_all().await.unwrap_err();
-    assert_eq!(error.to_string(), "can't ask the server for its kinds");
+    assert_eq!(
+        error.to_string(),
+        "the discovery of the server's kinds failed"
+    );
     server.faults().refuse_connections(false);
     for (status, expected) in [(403, Class::Forbidden), (503, Class::Unavailable)] {
         server.faults().answer(Match::any(), status).times(1);
@@ -236,7 +239,7 @@ async fn a_kind_that_cannot_be_listed_and_watched_has_no_informer() {
     let error = factory.for_resource(&review).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the server does not list and watch tokenreviews.authentication.k8s.io"
+        "the server does not support list and watch of tokenreviews.authentication.k8s.io"
     );
 }
 

@@ -296,7 +296,7 @@ async fn each_namespace_is_requested_with_its_most_specific_options() {
     assert!(factory.informer_with(options(4)).unwrap().is_same(&pods));
     let conflict = factory.informer_with(options(5)).unwrap_err();
     assert!(
-        conflict.to_string().ends_with("another page size"),
+        conflict.to_string().contains("with another page size; "),
         "{conflict}"
     );
     synced(&factory).await;
@@ -387,7 +387,7 @@ async fn an_informer_syncs_when_all_namespaces_have_and_a_failed_wait_names_the_
     let error = factory.wait_for_cache_sync().fail_fast().await.unwrap_err();
     assert!(!pods.has_synced());
     let text = error.to_string();
-    let expected = "; last error: pods in b: forbidden (0ns ago, failing for 0ns)";
+    let expected = "; last error: pods in b: forbidden (0ns ago, failing for 0ns); grant \"list\" and \"watch\" on the resource";
     assert!(text.ends_with(expected), "{text}");
     assert_eq!(
         names(&pods),
@@ -430,7 +430,7 @@ async fn options_of_a_dynamic_kind_apply_only_to_that_kind() {
         .unwrap_err();
     assert_eq!(
         conflict.to_string(),
-        "the informer of Pod in this scope exists with another resync period"
+        "the factory already has an informer of Pod in this scope with another resync period; use the same options, or another factory"
     );
     let metadata = factory.for_metadata(&kind).unwrap();
     let labels = InformerOptions::new().labels("app=db".parse().unwrap());

@@ -121,7 +121,7 @@ async fn a_custom_constructor_creates_the_informer_that_the_factory_runs() {
     let conflict = factory.informer_with(InformerOptions::<Pod>::new().resync(MINUTE));
     assert_eq!(
         conflict.unwrap_err().to_string(),
-        "the informer of Pod in this scope exists with another constructor"
+        "the factory already has an informer of Pod in this scope with another constructor; use the same options, or another factory"
     );
     let again = factory.informer_for::<Pod>(|_, _| panic!("the informer exists"));
     assert!(again.unwrap().is_same(&ours));
@@ -207,8 +207,7 @@ async fn a_constructor_that_requests_its_own_informer_receives_an_error() {
     let outer =
         factory.informer_for(|client, resync| recursive(&factory, &mut errors, client, resync));
     errors.push(outer.unwrap_err().to_string());
-    let expected =
-        "the constructor of the informer of Pod requested that informer from its own factory";
+    let expected = "the constructor of the informer of Pod requested that informer from its own factory; build the informer in the constructor instead";
     assert_eq!(errors, [expected; 2]);
 
     let inner = std::cell::OnceCell::new();

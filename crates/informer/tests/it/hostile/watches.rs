@@ -33,7 +33,7 @@ async fn a_watch_fails_when_its_new_objects_exceed_the_object_limit() {
         let error = failed.await.unwrap().last_error().unwrap().to_string();
         assert_eq!(
             error,
-            "the cache has more than 100 objects (Limits::objects)"
+            "the cache has more than 100 objects; to allow more, raise Limits::objects"
         );
         let snapshot = informer.pods.indexer().snapshot();
         let held = snapshot.len() + snapshot.broken_count();
@@ -159,7 +159,7 @@ async fn bytes_that_form_no_event_do_not_extend_the_watch_timeout() {
         let failed = status.wait_for(|status| status.last_error().is_some());
         let error = failed.await.unwrap().last_error().unwrap().to_string();
         assert!(
-            error.starts_with("the watch outlived its time-out"),
+            error.starts_with("the watch is open beyond its requested time-out"),
             "{error}"
         );
         let longest = Duration::from_secs(600) + WATCH_GRACE + second;
@@ -182,7 +182,7 @@ async fn bytes_that_are_always_ready_do_not_delay_the_watch_timeout_or_a_stop() 
     }
     let error = status.get().last_error().unwrap().to_string();
     assert!(
-        error.starts_with("the watch outlived its time-out"),
+        error.starts_with("the watch is open beyond its requested time-out"),
         "{error}"
     );
     informer.stop().await;

@@ -104,7 +104,7 @@ async fn informational_responses_without_end_fail_at_the_time_limit_of_a_list() 
     let error = failed.await.unwrap().last_error().unwrap().to_string();
     assert_eq!(
         error,
-        "the list takes longer than 200ms (Limits::list_time)"
+        "the list took longer than 200ms; to allow more time, raise Limits::list_time"
     );
     informer.stop().await;
 }
@@ -193,7 +193,10 @@ async fn an_error_body_without_end_is_reported_by_its_status_code() {
     let server = Endless::listen(begin, "no, no, no, ").await;
     let error = server.list().await;
     assert_eq!(error.class(), Class::Forbidden);
-    assert_eq!(error.to_string(), "the server answered 403");
+    assert_eq!(
+        error.to_string(),
+        "the server responded with status 403 and no readable message"
+    );
 }
 
 #[tokio::test]
@@ -207,7 +210,10 @@ async fn a_redirect_is_an_error_and_is_not_followed() {
         let server = Endless::listen(&begin, "").await;
         let error = server.list().await;
         assert_eq!(error.class(), Class::Protocol, "{error}");
-        assert_eq!(error.to_string(), format!("the server answered {code}"));
+        assert_eq!(
+            error.to_string(),
+            format!("the server responded with status {code} and no readable message")
+        );
         assert_eq!(server.connections.load(Ordering::Relaxed), 1);
     }
     assert_eq!(elsewhere.connections.load(Ordering::Relaxed), 0);
@@ -222,6 +228,6 @@ async fn a_discovery_response_that_exceeds_the_byte_limit_fails() {
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(
         cause,
-        "the answer to discovery is larger than 33554432 bytes"
+        "the discovery response is larger than 33554432 bytes"
     );
 }

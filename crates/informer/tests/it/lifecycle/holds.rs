@@ -136,7 +136,7 @@ async fn a_hold_with_other_options_is_rejected_and_has_no_effect() {
     let refused = factory.hold_with(options().resync(MINUTE));
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "the informer of Pod in this scope exists with another resync period"
+        "the factory already has an informer of Pod in this scope with another resync period; use the same options, or another factory"
     );
     let dynamic = factory
         .hold_resource(&ApiResource::erase::<Pod>(&()))

@@ -48,7 +48,7 @@ async fn a_list_longer_than_ten_seconds_logs_its_phases() {
         let line = logs.lines().find(|line| line.contains("took long"));
         assert_eq!(line.is_some(), is_logged, "{logs}");
         if let Some(line) = line {
-            expect![[r#" INFO a list took long reflector="ours" expects="v1 Pod" total=12s pages=2 objects=2 asking=0ns reading=12s handing_on=0ns handed_on=true"#]].assert_eq(line);
+            expect![[r#" INFO a list took long reflector="ours" expects="v1 Pod" total=12s pages=2 objects=2 requesting=0ns reading=12s delivering=0ns delivered=true"#]].assert_eq(line);
         }
     }
 }
@@ -71,7 +71,7 @@ async fn the_log_splits_the_time_of_a_long_list_and_includes_its_retries() {
     let logs = logs.take();
     let line = logs.lines().find(|line| line.contains("took long"));
     let times = line.unwrap().split_once("total=").unwrap().1;
-    let expected = "15s pages=3 objects=2 asking=7s reading=8s handing_on=0ns handed_on=true";
+    let expected = "15s pages=3 objects=2 requesting=7s reading=8s delivering=0ns delivered=true";
     assert_eq!(times, expected);
 }
 
@@ -156,5 +156,5 @@ async fn a_long_list_that_the_store_rejects_logs_its_number_of_objects() {
     reflector.run(sleep(MINUTE / 3)).await;
     let logs = logs.take();
     let line = logs.lines().find(|line| line.contains("took long"));
-    expect![[r#" INFO a list took long reflector="ours" expects="v1 Pod" total=15s pages=1 objects=2 asking=0ns reading=15s handing_on=0ns handed_on=false"#]].assert_eq(line.unwrap());
+    expect![[r#" INFO a list took long reflector="ours" expects="v1 Pod" total=15s pages=1 objects=2 requesting=0ns reading=15s delivering=0ns delivered=false"#]].assert_eq(line.unwrap());
 }

@@ -42,7 +42,7 @@ async fn a_store_slower_than_the_watch_timeout_is_not_a_connection_failure() {
         (11 * MINUTE + 29 * second, ""),
         (
             11 * MINUTE + 31 * second,
-            "the watch outlived its time-out; its connection is taken for dead\n",
+            "the watch is open beyond its requested time-out; its connection counts as lost\n",
         ),
     ] {
         let script = Script::new([

@@ -56,7 +56,7 @@ async fn a_watch_rejected_for_an_unavailable_server_or_its_credentials_is_reques
     .await;
     assert_eq!(
         outcome.errors,
-        "expired token\nthe server answered 502\nshutting down\nthe server answered 504\n"
+        "expired token\nthe server responded with status 502 and no readable message\nshutting down\nthe server responded with status 504 and no readable message\n"
     );
     assert_eq!(outcome.indexer.snapshot().revision(), 6.into());
 }
@@ -104,7 +104,10 @@ async fn a_watch_rejected_for_another_reason_is_followed_by_a_list_after_a_pause
         "#]],
     )
     .await;
-    assert_eq!(outcome.errors, "no\nthe server answered 500\n");
+    assert_eq!(
+        outcome.errors,
+        "no\nthe server responded with status 500 and no readable message\n"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -225,7 +225,7 @@ async fn another_error_event_and_a_very_short_watch_are_followed_by_a_list_after
     expect![[r#"
         later
         very short watch: closed within a second without an event
-        a watch sent something that is no event
+        the watch sent data that is not a watch event
     "#]]
     .assert_eq(&outcome.errors);
 }

@@ -123,7 +123,7 @@ async fn a_server_without_streaming_lists_is_retried_once_an_hour_and_the_status
         assert!(error.to_string().contains(what), "{error}");
         let logged = logs.take();
         assert!(
-            logged.contains("listing, as the streaming list has failed"),
+            logged.contains("the streaming list failed; listing instead"),
             "{logged}"
         );
         for relist_after in [600 * SECOND, LONG] {

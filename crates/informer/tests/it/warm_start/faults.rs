@@ -171,7 +171,7 @@ async fn a_truncated_or_damaged_file_is_a_cold_start() {
         cold: the saved store is damaged: its checksum is wrong
         cold: the saved store is damaged: line 1 is cut off
         cold: the saved store has format 7, which this version does not read
-        cold: the saved store can't be read: it is no file"#]]
+        cold: the saved store can't be read: it is not a file"#]]
     .assert_eq(&told);
 }
 

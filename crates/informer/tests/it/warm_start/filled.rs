@@ -139,7 +139,7 @@ async fn a_handler_blocked_in_the_initial_list_does_not_keep_the_informer_from_s
     for queue in QUEUES {
         let (server, informer) = in_three_namespaces();
         let path = file(&format!("stuck-{queue}"));
-        for expected in ["cold: nothing is saved there", "warm: "] {
+        for expected in ["cold: no store is saved there", "warm: "] {
             let informer = run(informer(&server, queue).warm_start(saved(&path)));
             get_stuck(&informer);
             informer.pods.wait_for_sync().deadline(LONG).await.unwrap();

@@ -159,7 +159,7 @@ async fn an_undecodable_object_is_saved_in_its_last_known_state() {
         save(&server, keep(warm(&server, &path))).await;
         let informer = run(warm(&server, &path));
         informer.caught_up(&server).await;
-        let cold = "cold: the saved store is damaged: line 3 is not what belongs there";
+        let cold = "cold: the saved store is damaged: line 3 has unexpected content";
         assert_eq!(
             started(&informer),
             cold,

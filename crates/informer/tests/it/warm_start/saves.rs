@@ -184,7 +184,7 @@ async fn a_directory_has_one_file_per_kind_and_scope() {
         run(SharedInformer::builder(source).warm_start(saved))
     };
     let pods = || ListWatch::<Pod>::new(server.client());
-    for expected in ["cold: nothing is saved there", "warm: "] {
+    for expected in ["cold: no store is saved there", "warm: "] {
         let all = informer(pods());
         let one = informer(pods().fields("metadata.name=a"));
         for (informer, count) in [(&all, 2), (&one, 1)] {

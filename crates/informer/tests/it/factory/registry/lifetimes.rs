@@ -24,7 +24,7 @@ async fn an_adopted_informer_is_shared_and_awaited_but_neither_started_nor_stopp
     let conflict = ours.adopt(factory(&server).informer::<Pod>());
     assert_eq!(
         conflict.unwrap_err().to_string(),
-        "the factory has another informer of Pod already"
+        "the factory already has another informer of Pod; stop that one first, or use it"
     );
     ours.informer::<ConfigMap>();
     ours.start();
@@ -35,7 +35,7 @@ async fn an_adopted_informer_is_shared_and_awaited_but_neither_started_nor_stopp
         .unwrap_err();
     let text = error.to_string();
     assert!(
-        text.contains(" (v1 Pod) has not") && text.ends_with("not synced, not started"),
+        text.contains(" (v1 Pod) did not sync") && text.ends_with("not synced, not started"),
         "{text}"
     );
 
@@ -179,7 +179,7 @@ async fn after_the_shutdown_a_factory_returns_the_same_stopped_informers() {
         constructed.wait_for_sync(),
     ] {
         let error = wait.deadline(LONG).await.unwrap_err().to_string();
-        let expected = "ended before it had synced: not synced, stopped";
+        let expected = "was stopped before it synced: not synced, stopped";
         assert!(error.ends_with(expected), "{error}");
     }
     factory.start();
@@ -213,8 +213,7 @@ async fn a_wait_on_a_factory_that_was_not_started_fails_at_once_and_names_its_in
         panic!("one of them was not started: {error}");
     };
     assert_eq!(error.failure, SyncFailure::NotStarted);
-    let expected =
-        "pods (v1 Pod) can't sync, because its factory was not started: not synced, not started";
+    let expected = "pods (v1 Pod) can't sync, as its factory was not started: not synced, not started; call start of the factory before the wait";
     assert_eq!(error.to_string(), expected);
     ours.start();
     ours.informer::<ConfigMap>();

@@ -64,7 +64,7 @@ async fn a_forbidden_identity_request_is_a_cold_start_that_saves_nothing_and_nam
     }
     let status = status.to_string();
     assert!(
-        status.contains("; not saved: the server does not say"),
+        status.contains("; not saved: the identity of the server is unknown"),
         "{status}"
     );
     // With the fix that the error names.
@@ -143,7 +143,7 @@ async fn an_identity_request_without_a_response_delays_the_stop_by_five_seconds(
     let pods = informer.stop().await;
     assert_eq!(begun.elapsed().as_secs(), 5);
     let error = pods.status().get().last_save_error.unwrap();
-    assert!(error.ends_with("the server does not answer"), "{error}");
+    assert!(error.ends_with("the server does not respond"), "{error}");
     assert!(!path.exists());
 }
 
@@ -205,12 +205,13 @@ async fn a_failed_identity_request_does_not_keep_an_informer_from_starting() {
     answer.times(u64::MAX);
     let told = start(&server, warm(&server, &path)).await;
     assert!(
-        told.starts_with("cold: the server does not say who it is") && told.ends_with("synced\n"),
+        told.starts_with("cold: the identity of the server is unknown")
+            && told.ends_with("synced\n"),
         "{told}"
     );
     answer.times(3);
     let told = start(&server, warm(&server, &path)).await;
-    assert!(told.starts_with("cold: nothing is saved there"), "{told}");
+    assert!(told.starts_with("cold: no store is saved there"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,72 @@
+//! Lists every text that users of the library read in errors, in statuses, in metrics and in logs.
+//!
+//! Guarantees: a new variant of an error does not compile until it has a row in [`errors`] or [`sync`]; a new or
+//! changed text fails a test until it is in `tests/messages.txt`; a log message is in the table of [`crate::logs`].
+//!
+//! `UPDATE_EXPECT=1 cargo test -p kube-informer --lib tests::` writes the lists. A message names what failed, the
+//! object, the reason, and the next step where there is one.
+
+mod errors;
+mod sync;
+mod literals;
+
+use std::{fs, path::Path};
+
+use expect_test::expect_file;
+
+use self::literals::{Literal, literals};
+
+/// Sentences of the library's own code: literals of at least three words, except those that users do not read.
+fn sentences() -> Vec<Literal> {
+    let mut all = Vec::new();
+    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+    all
+}
+
+fn read(folder: &Path, all: &mut Vec<Literal>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        if ["tests", "fuzzing", "model"].contains(&stem) {
+            continue;
+        }
+        if path.is_dir() {
+            read(&path, all);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let code = fs::read_to_string(&path).unwrap();
+            let code = code.split("#[cfg(test)]\nmod ").next().unwrap();
+            all.extend(literals(code));
+        }
+    }
+}
+
+#[test]
+fn every_text_of_the_sources_is_listed() {
+    let is_read = |literal: &&Literal| literal.log.is_none() && !literal.is_for_programmers();
+    let is_sentence = |text: &String| text.split(' ').filter(|word| word.len() > 1).count() > 2;
+    let mut texts: Vec<_> = sentences()
+        .iter()
+        .filter(is_read)
+        .map(|literal| literal.text.clone())
+        .filter(is_sentence)
+        .collect();
+    texts.sort();
+    texts.dedup();
+    expect_file!["tests/messages.txt"].assert_eq(&format!("{}\n", texts.join("\n")));
+}
+
+#[test]
+fn every_log_message_is_in_the_table() {
+    let table = include_str!("logs.rs");
+    let sentences = sentences();
+    let messages = sentences.iter().filter(|literal| literal.is_message());
+    let (mut seen, mut missing) = (0, Vec::new());
+    for Literal { text, .. } in messages {
+        seen += 1;
+        if text != "{what}" && !table.contains(&format!("`{text}`")) {
+            missing.push(text);
+        }
+    }
+    assert!(missing.is_empty(), "logs.rs lacks {missing:#?}");
+    assert!(seen > 40, "{seen} calls of tracing were found");
+}

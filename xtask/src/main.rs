@@ -4,6 +4,7 @@
 
 mod mode;
 mod program;
+mod tree;
 mod tidy;
 mod api;
 mod kinds;

@@ -4,10 +4,12 @@
 
 mod mode;
 mod program;
+mod tree;
 mod tidy;
 mod api;
 mod kinds;
 mod release;
+mod commands;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -46,6 +48,11 @@ enum Task {
         /// Only check what a release needs: no builds, no files
         #[arg(long)]
         check: bool,
+    },
+    /// Run the commands of the documents, or check that a stage of CI does (needs bash, curl and kubectl)
+    Commands {
+        /// Only those of these documents: `docs/server.md`
+        documents: Vec<String>,
     },
 }
 
@@ -89,6 +96,10 @@ fn run() -> Result<ExitCode> {
         }
         Task::Release { check } => {
             say(&release::run(root, Mode::of(check))?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Task::Commands { documents } => {
+            commands::run(root, &documents, say)?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -6,7 +6,6 @@
 
 mod finding;
 mod rust;
-mod tree;
 mod paths;
 mod crates;
 mod names;
@@ -26,9 +25,10 @@ mod references;
 use std::path::Path;
 
 use anyhow::Result;
+
+use crate::tree::Tree;
 use finding::Finding;
 use rust::Source;
-use tree::Tree;
 
 /// The crate whose public signatures are checked.
 const LIBRARY: &str = "crates/informer";

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::finding::Finding;
 use super::markdown;
-use super::tree::Tree;
+use crate::tree::Tree;
 
 const RULE: &str = "dead-link";
 

@@ -4,7 +4,7 @@
 //! A line `<!-- diff: BEFORE AFTER -->` says that the block is the whole difference of two files, as `diff -u` prints it.
 
 use super::finding::Finding;
-use super::tree::Tree;
+use crate::tree::Tree;
 
 const RULE: &str = "stale-listing";
 

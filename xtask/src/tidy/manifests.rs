@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::finding::Finding;
-use super::tree::Tree;
+use crate::tree::Tree;
 
 /// One `key = value` line and the table it stands in.
 pub(super) struct Entry<'a> {

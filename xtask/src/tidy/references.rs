@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::finding::Finding;
 use super::rust::{Source, tokens};
-use super::tree::Tree;
+use crate::tree::Tree;
 
 /// The documents whose paths are checked.
 const MAPS: [&str; 4] = [

@@ -1,4 +1,4 @@
-//! The workspace as a sorted map from path to text; the only part of tidy that reads the disk.
+//! The workspace as a sorted map from path to text, for checks of its files.
 //!
 //! Of other files, such as pictures, only the paths are known.
 //! Hidden folders and build output are left out, except those that belong to the repository.
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// Endings of the files whose text some rule reads.
+/// Endings of the files whose text is read.
 const ENDINGS: [&str; 4] = ["rs", "md", "toml", "go"];
 
 /// Folders that hold no source of ours; `mutants.out` and its backups are cargo-mutants' reports.
@@ -17,8 +17,8 @@ const SKIPPED: [&str; 3] = ["target", "mutants.out", "mutants.out.old"];
 /// Hidden folders that are not left out.
 const HIDDEN: [&str; 3] = [".cargo", ".ci", ".github"];
 
-/// Every text file that a rule may look at.
-pub(super) struct Tree {
+/// The text files of the workspace.
+pub(crate) struct Tree {
     files: BTreeMap<String, String>,
     /// All files and folders, from the workspace root, which is the empty path.
     paths: BTreeSet<String>,
@@ -26,7 +26,7 @@ pub(super) struct Tree {
 
 impl Tree {
     /// Reads the tree below `root`.
-    pub(super) fn read(root: &Path) -> Result<Tree> {
+    pub(crate) fn read(root: &Path) -> Result<Tree> {
         let mut tree = Tree {
             files: BTreeMap::new(),
             paths: BTreeSet::new(),
@@ -36,7 +36,7 @@ impl Tree {
     }
 
     #[cfg(test)]
-    pub(super) fn of(files: &[(&str, &str)]) -> Tree {
+    pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
         let owned = |&(path, text): &(&str, &str)| (path.to_owned(), text.to_owned());
         let files: BTreeMap<_, _> = files.iter().map(owned).collect();
         let mut paths = BTreeSet::from([String::new()]);
@@ -49,7 +49,7 @@ impl Tree {
     }
 
     /// The files with this ending, ordered by path.
-    pub(super) fn files(&self, ending: &str) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn files(&self, ending: &str) -> impl Iterator<Item = (&str, &str)> {
         self.files
             .iter()
             .filter(move |(path, _)| path.rsplit_once('.').is_some_and(|(_, end)| end == ending))
@@ -57,17 +57,17 @@ impl Tree {
     }
 
     /// The text of one file, `None` if it does not exist.
-    pub(super) fn text(&self, path: &str) -> Option<&str> {
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
 
     /// Whether this path from the workspace root is a file or a folder.
-    pub(super) fn has(&self, path: &str) -> bool {
+    pub(crate) fn has(&self, path: &str) -> bool {
         self.paths.contains(path)
     }
 
     /// Whether this path, counted from the root or from any folder, is a file or a folder.
-    pub(super) fn contains_below(&self, path: &str) -> bool {
+    pub(crate) fn contains_below(&self, path: &str) -> bool {
         let path = format!("/{}", path.trim_end_matches('/'));
         let folder = format!("{path}/");
         self.files.keys().any(|file| {

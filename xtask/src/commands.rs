@@ -1,0 +1,150 @@
+//! `cargo xtask commands`: every command of the documents runs in CI, or has a reason.
+//!
+//! Commands that start a server or use one run here, as typed and in their order.
+//! For each other command, a stage of `.ci/run` has the same text, or `exceptions.rs` has an entry.
+//! The documents are all Markdown files of the workspace, and their commands are the lines of blocks of `sh`.
+//!
+//! Commands in running text and in tables are not read.
+
+mod shell;
+mod document;
+mod exceptions;
+mod stages;
+mod plan;
+mod process;
+mod server;
+mod session;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::tree::Tree;
+use document::Command;
+use plan::Action;
+use session::Session;
+use stages::Stages;
+
+/// The script with the stages of CI.
+const SCRIPT: &str = ".ci/run";
+
+/// The document that a reader sees first; the others are in the order of their paths.
+const FIRST: &str = "README.md";
+
+/// Programs that users of the server have.
+const PROGRAMS: [&str; 2] = ["curl", "kubectl"];
+
+/// Runs the commands of these documents, or of all if none is named, and reports each command once it is done.
+///
+/// # Errors
+///
+/// A command of any document has no category, one fails, or a named document has none.
+pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result<()> {
+    let mut steps = plan(root)?;
+    for document in documents {
+        let has_commands = steps.iter().any(|(command, _)| command.file == *document);
+        ensure!(
+            has_commands,
+            "{document} has no commands; name a Markdown file from the root of the workspace"
+        );
+    }
+    if !documents.is_empty() {
+        steps.retain(|(command, _)| documents.contains(&command.file));
+    }
+    prepare(root)?;
+    let logs = logs()?;
+    for document in steps.chunk_by(|(one, _), (next, _)| one.file == next.file) {
+        let mut session = Session::new(root, &logs);
+        for (command, action) in document {
+            let Command { file, line, text } = command;
+            let outcome = perform(&mut session, command, action)
+                .with_context(|| format!("{file}:{line}: `{text}` failed"))?;
+            report(&format!("{file}:{line}  {text}  →  {outcome}"));
+        }
+        session.end()?;
+    }
+    Ok(())
+}
+
+/// The commands of all documents with their actions.
+///
+/// # Errors
+///
+/// A file can't be read, or there are findings.
+fn plan(root: &Path) -> Result<Vec<(Command, Action)>> {
+    let script = root.join(SCRIPT);
+    let script =
+        fs::read_to_string(&script).with_context(|| format!("can't read {}", script.display()))?;
+    let tree = Tree::read(root)?;
+    let mut documents: Vec<_> = tree.files("md").collect();
+    documents.sort_by_key(|&(path, _)| path != FIRST);
+    let mut commands = Vec::new();
+    for (path, text) in documents {
+        commands.extend(document::read(path, text)?);
+    }
+    let actions = plan::actions(&commands, &Stages::parse(&script))?;
+    Ok(commands.into_iter().zip(actions).collect())
+}
+
+fn perform(session: &mut Session<'_>, command: &Command, action: &Action) -> Result<String> {
+    match action {
+        Action::Serve => session.serve(command),
+        Action::Run => session.run(command),
+        Action::Watch => session.watch(command),
+        Action::Shorten(options) => session.shorten(command, options),
+        Action::Stage(stage) => Ok(stage.to_string()),
+        Action::NotRun(reason) => Ok(format!("not run: {reason}")),
+    }
+}
+
+/// Checks that the programs exist, and builds the one that the documents start, since the limits don't include a build.
+fn prepare(root: &Path) -> Result<()> {
+    for program in PROGRAMS {
+        let search = format!("command -v {program}");
+        let found = process::command("bash", root)
+            .args(["-c", &search])
+            .output();
+        let found = found.context("bash can't be run")?;
+        ensure!(found.status.success(), "no {program}; install it");
+    }
+    let built = process::command("cargo", root)
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            "kube-informer-cli",
+        ])
+        .status()
+        .context("cargo can't be run")?;
+    ensure!(
+        built.success(),
+        "kube-informer-cli does not build, see above"
+    );
+    Ok(())
+}
+
+/// The folder for the output of the commands, in the target directory.
+fn logs() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("the path of this program is unknown")?;
+    let target = program
+        .ancestors()
+        .nth(2)
+        .context("this program is in the target directory")?;
+    let logs = target.join("commands");
+    fs::create_dir_all(&logs).with_context(|| format!("can't create {}", logs.display()))?;
+    Ok(logs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_of_the_documents_has_a_category() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let steps = plan(root).unwrap();
+        assert_eq!(steps[0].0.file, FIRST);
+    }
+}

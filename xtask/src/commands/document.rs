@@ -1,0 +1,85 @@
+//! The commands of a Markdown file: each line of its fenced blocks of the language `sh`.
+
+use anyhow::{Result, bail};
+
+use super::shell;
+
+/// Languages of blocks that would hide commands from this check.
+const OTHER_SHELLS: [&str; 4] = ["bash", "console", "shell", "zsh"];
+
+/// A command in a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Command {
+    /// The document, from the root of the workspace.
+    pub(super) file: String,
+    pub(super) line: usize,
+    /// The command as typed, on one line and without a comment.
+    pub(super) text: String,
+}
+
+impl Command {
+    /// Whether it is in a document that has only commands that CI runs: README.md and `docs`.
+    pub(super) fn must_run(&self) -> bool {
+        self.file == "README.md" || self.file.starts_with("docs/")
+    }
+}
+
+/// The commands of a document in their order.
+///
+/// # Errors
+///
+/// A block has another name for `sh`; the error has its place and the reason.
+pub(super) fn read(file: &str, markdown: &str) -> Result<Vec<Command>> {
+    let mut language = None;
+    let mut lines = Vec::new();
+    for (index, line) in markdown.lines().enumerate() {
+        let Some(fence) = line.trim_start().strip_prefix("```") else {
+            if language == Some("sh") {
+                lines.push((index + 1, line));
+            }
+            continue;
+        };
+        language = match language {
+            Some(_) => None,
+            None => Some(fence.trim()),
+        };
+        if let Some(other) = language.filter(|it| OTHER_SHELLS.contains(it)) {
+            let line = index + 1;
+            bail!(
+                "{file}:{line}: a block of commands has the language `{other}`; write `sh`, so that its commands are checked"
+            );
+        }
+    }
+    let commands = shell::commands(lines).into_iter();
+    let commands = commands.map(|(line, text)| Command {
+        file: file.to_owned(),
+        line,
+        text,
+    });
+    Ok(commands.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_blocks_of_sh_have_commands() {
+        let text =
+            "# A\n```text\nno\n```\n```sh\na   # b\nc \\\n  d\n```\ne\n  ```sh\n  f\n  ```\n";
+        let commands = read("docs/a.md", text).unwrap();
+        let found: Vec<_> = commands
+            .iter()
+            .map(|command| (command.line, command.text.as_str()))
+            .collect();
+        assert_eq!(found, [(6, "a"), (7, "c d"), (12, "f")]);
+        assert!(commands.iter().all(Command::must_run));
+    }
+
+    #[test]
+    fn a_block_of_another_shell_is_an_error_with_its_place() {
+        let error = read("README.md", "a\n```bash\nls\n```\n").unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with("README.md:2: "), "{error}");
+    }
+}

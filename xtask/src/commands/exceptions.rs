@@ -1,0 +1,100 @@
+//! Commands that CI does not run as they are in a document, each with the reason.
+
+/// Commands that CI does not run, by reason.
+pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
+    (
+        "the package is not on crates.io yet",
+        &["cargo install kube-informer-cli"],
+    ),
+    ("it runs this check", &["bash .ci/run"]),
+    (
+        "it takes hours",
+        &[
+            "PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 cargo mutants -F 'InOrder|DeltaFifo' -C=--lib -C=--test=it",
+            "PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 cargo mutants -C=--lib -C=--test=it",
+        ],
+    ),
+    (
+        "it downloads and reads the Go modules of Kubernetes",
+        &["cargo xtask kinds", "cargo xtask kinds --check"],
+    ),
+    (
+        "it writes files; a stage runs it with --check",
+        &["cargo xtask api", "cargo xtask release"],
+    ),
+    (
+        "it measures for minutes or hours, and needs a quiet machine",
+        &[
+            "cargo bench -p kube-informer --bench parts",
+            "cargo xtask bench",
+            "cargo xtask bench --only sync --only events",
+            "cargo xtask bench --rounds 3 --pods 20000",
+            "cargo xtask bench --quick",
+            "cargo xtask bench --chunks large",
+            "cargo xtask bench real",
+            "cargo xtask bench real --rounds 1 --runs 3 --clients 1",
+            "cargo xtask bench real --program 'ours, typed'",
+        ],
+    ),
+    (
+        "it builds kube-apiserver, for minutes; stage real starts the same server",
+        &["cargo run -p kube-informer-realserver"],
+    ),
+    (
+        "it belongs to the workspace of the benchmarks, which CI does not build for release",
+        &[
+            "cargo run --release -p source -- --pods 50000 --port 0",
+            "cargo run --release -p source -- --kind secrets --describe",
+            "curl -X POST \"$URL/emit?n=1000&rate=100\"",
+        ],
+    ),
+    (
+        "a stage runs the same program with other seeds or options",
+        &[
+            "cargo xtask crash --kills 200 --seed 7",
+            "cargo xtask conformance oracle --seeds 1..2001",
+            "cargo xtask conformance oracle --seeds 1..20001 --component workqueue --counts",
+            "cargo xtask fuzz",
+            "cargo xtask fuzz watch list --runs 1000000 --seed 5",
+            "cargo xtask fuzz --time 600 --fresh \"$(date)\"",
+            "cargo xtask fuzz watch --input target/fuzz/watch/failure",
+            "cargo xtask simulate --seeds 17..18 --trace",
+            "cargo xtask simulate --fixed --fresh \"$(git rev-parse HEAD)\" --counts",
+        ],
+    ),
+    (
+        "it needs a nightly Rust",
+        &[
+            "cargo install cargo-fuzz",
+            "cargo +nightly fuzz run --fuzz-dir verify/fuzz/libfuzzer watch verify/fuzz/corpus/watch",
+        ],
+    ),
+];
+
+/// Commands that CI runs with these options added, so that they end within seconds and use what other stages have built.
+pub(super) const SHORTENED: [(&str, &str); 1] = [(
+    "cargo bench -p kube-informer --bench snapshots",
+    "--all-features --profile dev -- 1000",
+)];
+
+/// The reason for which CI does not run this command.
+pub(super) fn not_run(command: &str) -> Option<&'static str> {
+    let group = NOT_RUN
+        .iter()
+        .find(|(_, commands)| commands.contains(&command));
+    group.map(|&(reason, _)| reason)
+}
+
+/// The options with which CI runs this command.
+pub(super) fn shortened(command: &str) -> Option<&'static str> {
+    let entry = SHORTENED.iter().find(|(text, _)| *text == command);
+    entry.map(|&(_, options)| options)
+}
+
+/// All commands of both tables.
+pub(super) fn all() -> impl Iterator<Item = &'static str> {
+    let not_run = NOT_RUN.iter().flat_map(|(_, commands)| *commands);
+    not_run
+        .copied()
+        .chain(SHORTENED.iter().map(|(text, _)| *text))
+}

@@ -1,0 +1,174 @@
+//! A command as a process: it writes to a file, every wait for it is bounded, and it does not outlive its value.
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+/// Time between two looks at a process.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A process that ends with this value at the latest.
+pub(super) struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+/// A point in time, to measure how long something takes.
+#[expect(
+    clippy::disallowed_types,
+    reason = "processes take real time, and there is no runtime here"
+)]
+pub(super) struct Stopwatch(std::time::Instant);
+
+/// A command in the environment of this program, without what Cargo has added for it.
+///
+/// Build scripts read these variables, and would run again in every other environment.
+pub(super) fn command(program: &str, root: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root);
+    for (name, _) in std::env::vars_os() {
+        let added = name.to_str().is_some_and(|name| {
+            name == "CARGO" || name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if added {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+impl Process {
+    /// Starts a command of a shell.
+    ///
+    /// The shell is replaced by the command, so a signal to the process reaches the command.
+    ///
+    /// # Errors
+    ///
+    /// There is no bash, or the file can't be created.
+    pub(super) fn start(
+        root: &Path,
+        text: &str,
+        environment: Option<(&str, &str)>,
+        log: PathBuf,
+    ) -> Result<Process> {
+        let output =
+            File::create(&log).with_context(|| format!("can't write {}", log.display()))?;
+        let mut bash = command("bash", root);
+        bash.args(["-c", &format!("exec {text}")]).envs(environment);
+        bash.stdin(Stdio::null()).stderr(output.try_clone()?);
+        let child = bash.stdout(output).spawn().context("bash can't be run")?;
+        Ok(Process { child, log })
+    }
+
+    /// Everything that it has written.
+    pub(super) fn printed(&self) -> Result<String> {
+        let text = std::fs::read(&self.log);
+        let text = text.with_context(|| format!("can't read {}", self.log.display()))?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Waits until a value can be read from its output.
+    ///
+    /// # Errors
+    ///
+    /// It has ended, or the limit has passed.
+    pub(super) fn wait_for<T>(
+        &mut self,
+        limit: Duration,
+        mut read: impl FnMut(&str) -> Option<T>,
+    ) -> Result<T> {
+        let watch = Stopwatch::start();
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("it has ended ({status})");
+            }
+            if let Some(value) = read(&self.printed()?) {
+                return Ok(value);
+            }
+            if watch.elapsed() > limit {
+                bail!(
+                    "it did not print what is expected within {} s",
+                    limit.as_secs()
+                );
+            }
+            pause();
+        }
+    }
+
+    /// Waits until it ends.
+    ///
+    /// # Errors
+    ///
+    /// The limit has passed.
+    pub(super) fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let watch = Stopwatch::start();
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if watch.elapsed() > limit {
+                bail!("it has not ended within {} s", limit.as_secs());
+            }
+            pause();
+        }
+    }
+
+    /// Checks that it runs for this time.
+    ///
+    /// # Errors
+    ///
+    /// It has ended.
+    pub(super) fn keeps_running(&mut self, time: Duration) -> Result<()> {
+        match self.wait(time) {
+            Ok(status) => bail!("it has ended ({status})"),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Ends it as Ctrl-C does, and returns the code that a shell reports.
+    ///
+    /// # Errors
+    ///
+    /// It does not end within the limit.
+    pub(super) fn interrupt(&mut self, limit: Duration) -> Result<i32> {
+        let process = self.child.id().to_string();
+        Command::new("kill")
+            .args(["-s", "INT", &process])
+            .status()
+            .context("kill can't be run")?;
+        let status = self.wait(limit).context("after Ctrl-C")?;
+        let signal = || status.signal().map(|signal| 128 + signal);
+        status.code().or_else(signal).context("it has no exit code")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only if it has ended.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+impl Stopwatch {
+    #[expect(clippy::disallowed_types, reason = "as above")]
+    pub(super) fn start() -> Stopwatch {
+        Stopwatch(std::time::Instant::now())
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing else runs in this process"
+)]
+fn pause() {
+    std::thread::sleep(PAUSE);
+}

@@ -1,0 +1,160 @@
+//! The commands that run here, as typed and in their order, with the server that the last `serve` has started.
+//!
+//! Everything listens on loopback, every wait is bounded, and no process remains at the end.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::document::Command;
+use super::process::{Process, Stopwatch};
+use super::server::Server;
+
+/// Maximum time for a command that uses a server; the demo takes seconds.
+const RUN_MAX: Duration = Duration::from_secs(60);
+
+/// Maximum time for a shortened command, which may compile.
+const SHORTENED_MAX: Duration = Duration::from_secs(600);
+
+/// Maximum time until a watch prints its first line.
+const WATCH_MAX: Duration = Duration::from_secs(20);
+
+/// Time for which a watch must run after its first line.
+const WATCH_TIME: Duration = Duration::from_secs(2);
+
+/// Options with which curl fails if the server rejects the request.
+const CURL_FAILS: &str = "--fail --silent --show-error";
+
+/// What stands in the documents for the host and the port of the server.
+const ADDRESS: &str = "ADDRESS";
+
+/// The commands of one document.
+pub(super) struct Session<'a> {
+    root: &'a Path,
+    /// The folder for the output of each command.
+    logs: &'a Path,
+    server: Option<Server>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(root: &'a Path, logs: &'a Path) -> Session<'a> {
+        Session {
+            root,
+            logs,
+            server: None,
+        }
+    }
+
+    /// Starts a server in place of the one before it.
+    ///
+    /// # Errors
+    ///
+    /// The server before it does not end as documented, or this one does not start.
+    pub(super) fn serve(&mut self, command: &Command) -> Result<String> {
+        self.end()?;
+        let watch = Stopwatch::start();
+        self.server = Some(Server::start(self.root, &command.text, self.log(command))?);
+        Ok(format!("serves after {}", seconds(&watch)))
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Errors
+    ///
+    /// It fails, or it takes too long.
+    pub(super) fn run(&self, command: &Command) -> Result<String> {
+        self.finish(command, &command.text, RUN_MAX)
+    }
+
+    /// Runs a command with these options added.
+    ///
+    /// # Errors
+    ///
+    /// It fails, or it takes too long.
+    pub(super) fn shorten(&self, command: &Command, options: &str) -> Result<String> {
+        let text = format!("{} {options}", command.text);
+        let outcome = self.finish(command, &text, SHORTENED_MAX)?;
+        Ok(format!("{outcome} with {options}"))
+    }
+
+    /// Runs a command that does not end, until it has printed something.
+    ///
+    /// # Errors
+    ///
+    /// It prints nothing, or it ends.
+    pub(super) fn watch(&self, command: &Command) -> Result<String> {
+        let mut process = self.start(command, &command.text)?;
+        let watch = Stopwatch::start();
+        let watched = process
+            .wait_for(WATCH_MAX, |printed| (!printed.is_empty()).then_some(()))
+            .and_then(|()| process.keeps_running(WATCH_TIME));
+        match watched {
+            Ok(()) => Ok(format!("ran for {}", seconds(&watch))),
+            Err(error) => Err(error.context(process.printed()?)),
+        }
+    }
+
+    /// Stops the server, if one runs.
+    ///
+    /// # Errors
+    ///
+    /// It does not end as documented.
+    pub(super) fn end(&mut self) -> Result<()> {
+        let Some(server) = self.server.take() else {
+            return Ok(());
+        };
+        server.stop().context("the server before it has failed")
+    }
+
+    fn finish(&self, command: &Command, text: &str, limit: Duration) -> Result<String> {
+        let mut process = self.start(command, text)?;
+        let watch = Stopwatch::start();
+        let status = process.wait(limit);
+        let printed = process.printed()?;
+        let status = status.with_context(|| printed.clone())?;
+        ensure!(status.success(), "{printed}\nit has failed ({status})");
+        Ok(format!("ran in {}", seconds(&watch)))
+    }
+
+    fn start(&self, command: &Command, text: &str) -> Result<Process> {
+        let access = self.server.as_ref().map(Server::access);
+        let environment = access.map(|access| ("KUBECONFIG", access.kubeconfig.as_str()));
+        let address = access.map_or(ADDRESS, |access| &access.address);
+        let text = typed(text, address);
+        Process::start(self.root, &text, environment, self.log(command))
+    }
+
+    fn log(&self, command: &Command) -> PathBuf {
+        let document = command.file.replace('/', "-");
+        self.logs.join(format!("{document}-{}.log", command.line))
+    }
+}
+
+/// The command as a user types it who has the address of the server.
+fn typed(text: &str, address: &str) -> String {
+    let text = text.replace(ADDRESS, address);
+    if text.starts_with("curl ") {
+        format!("{text} {CURL_FAILS}")
+    } else {
+        text
+    }
+}
+
+fn seconds(watch: &Stopwatch) -> String {
+    format!("{:.1} s", watch.elapsed().as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_replaced_and_curl_fails_if_it_is_rejected() {
+        assert_eq!(
+            typed("curl -X DELETE http://ADDRESS/faults", "127.0.0.1:80"),
+            "curl -X DELETE http://127.0.0.1:80/faults --fail --silent --show-error"
+        );
+        assert_eq!(typed("kubectl get pods", "a"), "kubectl get pods");
+    }
+}

@@ -1,20 +1,21 @@
-//! What every program that is measured may be told; the Go program takes the same flags.
+//! Flags of each measured program. The Go program has the same flags, and `--encoding`; its `--list` has no
+//! `pages`.
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
-/// How a program is set up, and what it goes through.
+/// Setup and phases of a run.
 #[derive(Args, Clone, Debug)]
 pub struct Flags {
     /// Address of the neutral source (plain HTTP)
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
     pub server: Option<String>,
-    /// Kubeconfig of a real server; the parent process writes the events after this program prints `ready`
+    /// Kubeconfig of a real server; the parent process changes objects after this program prints `ready`
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Whether managedFields are dropped before an object is kept
+    /// Drop managedFields before an object is stored
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
     /// Initial list, also after an expired watch; the default is streaming for kube-rs, and the library's
@@ -24,31 +25,31 @@ pub struct Flags {
     /// What the handler does with an event
     #[arg(long, value_enum, default_value_t = Handler::Objects)]
     pub handler: Handler,
-    /// How many events are watched once everything is synced
+    /// Number of events in the watch phase, after the sync
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub events: u64,
-    /// Events a second; 0 is as fast as they are taken
+    /// Events per second; 0 sends them as fast as the program reads
     #[arg(long, default_value_t = 0, value_name = "PER_SECOND")]
     pub rate: u64,
-    /// How often everything is listed again, after a watch that has expired
+    /// Number of relists, each after an expired watch
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub relist: u64,
 }
 
-/// The server that a program lists from.
+/// The server that a program reads from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server<'a> {
     /// The neutral source at an address.
     Neutral(&'a str),
-    /// A real server, named by a kubeconfig.
+    /// A real server from a kubeconfig.
     Real(&'a PathBuf),
 }
 
 impl Flags {
-    /// The server to list from.
+    /// Returns the server to read from.
     ///
     /// # Errors
-    /// The flags name none.
+    /// Returns an error if neither `--server` nor `--kubeconfig` is set.
     pub fn source(&self) -> Result<Server<'_>> {
         let real = self.kubeconfig.as_ref().map(Server::Real);
         real.or_else(|| self.server.as_deref().map(Server::Neutral))
@@ -56,22 +57,22 @@ impl Flags {
     }
 }
 
-/// How everything is asked for.
+/// How the initial list is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum List {
-    /// A watch that begins with everything (`sendInitialEvents`).
+    /// A watch that starts with all objects (`sendInitialEvents`).
     Streaming,
-    /// One list of any state in the server's cache (`resourceVersion=0`).
+    /// One list from the server's cache, possibly stale (`resourceVersion=0`).
     Whole,
     /// A list of the newest state in pages of 500.
     Pages,
 }
 
-/// What a handler does.
+/// What a handler reads of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Handler {
-    /// Looks into each object: counts the containers of its specification, and reads when it was sent.
+    /// Counts the containers of each added object, and reads the time stamp of each update.
     Objects,
-    /// Takes the namespace and the name.
+    /// Reads the namespace and the name.
     Keys,
 }

@@ -1,6 +1,6 @@
-//! How long events took, and what of it is shown.
+//! Latencies of events, and their percentiles.
 
-/// Durations in microseconds, in any order.
+/// Latencies in microseconds, in any order.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies(Vec<u32>);
 
@@ -9,14 +9,14 @@ impl Latencies {
         self.0.clear();
     }
 
-    /// What is longer than an hour counts as an hour.
+    /// Records a latency in nanoseconds, rounded up to microseconds and limited to one hour.
     pub(crate) fn push(&mut self, nanos: u64) {
         const HOUR_US: u32 = 3_600_000_000;
         let micros = u32::try_from(nanos.div_ceil(1_000)).unwrap_or(HOUR_US);
         self.0.push(micros.min(HOUR_US));
     }
 
-    /// The shortest latency that this percentage of events stays within; `None` without events.
+    /// Returns the given percentile (nearest rank) in microseconds, or `None` without events.
     pub(crate) fn percentile(&mut self, percent: usize) -> Option<f64> {
         self.0.sort_unstable();
         let rank = (self.0.len() * percent).div_ceil(100);
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_is_the_shortest_that_so_many_stay_within() {
+    fn a_percentile_is_the_latency_at_its_rank() {
         let mut latencies = of((1..=200).rev());
         assert_eq!(latencies.percentile(50), Some(100.0));
         assert_eq!(latencies.percentile(99), Some(198.0));
@@ -45,14 +45,14 @@ mod tests {
     }
 
     #[test]
-    fn of_few_the_highest_percentile_is_the_longest() {
+    fn the_highest_percentile_of_few_latencies_is_the_maximum() {
         assert_eq!(of([7, 3]).percentile(99), Some(7.0));
         assert_eq!(of([7]).percentile(50), Some(7.0));
         assert_eq!(of([]).percentile(50), None);
     }
 
     #[test]
-    fn a_part_of_a_microsecond_counts_as_one() {
+    fn a_fraction_of_a_microsecond_is_rounded_up() {
         let mut latencies = Latencies::default();
         latencies.push(1);
         assert_eq!(latencies.percentile(50), Some(1.0));

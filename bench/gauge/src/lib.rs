@@ -1,8 +1,10 @@
-//! What the Rust programs of the comparison measure themselves with, so that ours and a peer are measured
-//! by the same code; the Go program follows it step by step.
+//! Measurements of the Rust programs of the comparison. Our program and the Rust peers use the same code; the
+//! Go program follows the same steps.
 //!
-//! Guarantees: measuring costs a program an atomic addition per event, and two clock readings and a push
-//! where it looks into the object; what a field of the printed [`Line`] means is said there, once.
+//! Guarantees: a measurement adds two atomic operations per event. A handler that reads the objects also
+//! reads the clock once and records one latency per update. [`Line`] defines each printed field.
+//!
+//! This crate does not start an informer: the program does, and calls [`observe()`].
 
 mod flags;
 mod latencies;

@@ -1,51 +1,52 @@
-//! The line that a measured program prints, and what each of its fields means.
+//! The line of JSON that a measured program prints.
 
 use serde::{Deserialize, Serialize};
 
-/// One run of one program. `bench/README.md` has the same definitions for readers of the tables.
+/// The result of one run. `bench/README.md` has the same definitions for readers of the tables.
 ///
-/// Times are in the unit that the name ends with. CPU time is that of all threads of the program, user
-/// and system, the collector's included. Memory is resident, in KiB, as the kernel counts it: `VmRSS`
-/// and, for a peak, `VmHWM`, which is reset when a phase begins. A field of a phase that the run did not
-/// have is `null`.
+/// The suffix of a name is its unit. CPU time is the user and system time of all threads, including those of
+/// a garbage collector. Memory is resident memory in KiB, as reported by the kernel: `VmRSS`, and `VmHWM` for
+/// a peak, which is reset when a phase starts. Fields of a phase that was not run are `null`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// Objects that the handler was told of in the first phase.
+    /// Objects that the handler received in the sync.
     pub objects: u64,
-    /// From before the client is made until the informer is synced and the handler has been told all.
+    /// Wall time from before the client is created until the informer has synced and the handler has received
+    /// all objects.
     pub sync_s: f64,
-    /// CPU time of that.
+    /// CPU time of the sync.
     pub sync_cpu_s: f64,
-    /// The most memory from the start of the program to the end of the sync.
+    /// Peak memory from the start of the program to the end of the sync.
     pub peak_kib: u64,
-    /// Memory when nothing has happened for [`SETTLE`](crate::SETTLE) after the sync.
+    /// Memory after a pause of [`SETTLE`](crate::SETTLE) without changes after the sync.
     pub steady_kib: u64,
-    /// The same after a forced collection that gives memory back to the system; where there is a
+    /// The same after a forced garbage collection that returns memory to the system; `null` without a garbage
     /// collector.
     pub steady_freed_kib: Option<u64>,
     /// Events of the watch phase.
     pub events: u64,
-    /// Events a second that the source was asked for; 0 is as many as are taken.
+    /// Requested events per second; 0 sends them as fast as the program reads.
     pub rate: u64,
-    /// Events of the watch phase by the time from the request to the source to the handler's last.
+    /// Events of the watch phase divided by the time from the request to the source to the handler's last
+    /// event.
     pub events_per_s: Option<f64>,
-    /// CPU time of the watch phase by its events.
+    /// CPU time of the watch phase divided by its events.
     pub cpu_us_per_event: Option<f64>,
-    /// From the source's time stamp of an event to the handler's reading of it: the median.
+    /// Median latency, from the source's time stamp of an event to the moment when the handler reads it.
     pub p50_us: Option<f64>,
-    /// The same, that 99 of 100 stay within.
+    /// The 99th percentile of the latency.
     pub p99_us: Option<f64>,
-    /// The longest.
+    /// The maximum latency.
     pub max_us: Option<f64>,
-    /// The most memory in the watch phase.
+    /// Peak memory in the watch phase.
     pub watch_peak_kib: Option<u64>,
-    /// How often everything was listed again.
+    /// Number of relists.
     pub relists: u64,
-    /// From the end of the watch to an event that comes after the relist, by relists; with the client's
-    /// pause after a failure.
+    /// Mean wall time of a relist, from the end of the watch to the next event after the list. Includes the
+    /// client's pause after a failure.
     pub relist_s: Option<f64>,
-    /// CPU time of that, by relists.
+    /// Mean CPU time of a relist.
     pub relist_cpu_s: Option<f64>,
-    /// The most memory during all of them.
+    /// Peak memory in all relists.
     pub relist_peak_kib: Option<u64>,
 }

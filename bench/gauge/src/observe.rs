@@ -1,7 +1,7 @@
-//! What a measured program goes through, phase by phase.
+//! Runs the phases of a measured program: sync, pause, watch, relists.
 //!
-//! Guarantees: the same for every Rust program: sync, a pause, watch, relists; what a phase costs is
-//! taken between its beginning and its end, and nothing else is done meanwhile.
+//! Guarantees: all Rust programs run the same phases. The cost of a phase is measured from its start to its
+//! end, and the program does nothing else in between, except for polling the source during a relist.
 
 use std::{io::Write as _, time::Duration};
 
@@ -16,18 +16,18 @@ use crate::{
     told::Told,
 };
 
-/// How long nothing happens between the sync and the measurement of steady memory: time for buffers to
-/// be dropped and, in Go, for a collection that is under way to end.
+/// Pause between the sync and the measurement of steady memory. Buffers are dropped, and in Go a running
+/// garbage collection ends.
 pub const SETTLE: Duration = Duration::from_secs(2);
 
-/// How often the source is asked whether there is a watch again; it costs a program a millisecond of CPU time
-/// a second.
+/// Interval of requests for the source's count of watches. The requests cost about 1 ms of CPU time per
+/// second.
 const ASK: Duration = Duration::from_millis(50);
 
-/// Within this a client must have a watch again: its pause after a failure is a minute at most.
+/// Maximum time until a client has a watch again. Its pause after a failure is at most a minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// The beginning of a phase.
+/// The start of a phase.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     at: Instant,
@@ -35,9 +35,12 @@ pub struct Start {
 }
 
 impl Start {
-    /// Now.
+    /// Returns the current time and CPU time.
     #[must_use]
-    #[expect(clippy::new_without_default, reason = "a beginning is no default")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "the value depends on the current time"
+    )]
     pub fn new() -> Self {
         Self {
             at: Instant::now(),
@@ -45,7 +48,7 @@ impl Start {
         }
     }
 
-    /// Seconds and CPU seconds since.
+    /// Returns the seconds and CPU seconds since the start.
     #[must_use]
     pub fn spent(&self) -> (f64, f64) {
         let cpu = cpu_time().saturating_sub(self.cpu);
@@ -53,13 +56,14 @@ impl Start {
     }
 }
 
-/// Waits until the informer that has begun at `start` is synced, goes through the other phases that the
-/// flags name, and prints the line.
+/// Waits for the sync of the informer that was created at `start`, runs the other phases that the flags
+/// select, and prints the result.
 ///
-/// `synced` ends when the informer says that it is synced, and its handler has been told all.
+/// `synced` must end when the informer has synced and its handler has received all objects.
 ///
 /// # Errors
-/// The source does not do as it is told, an event is not told, or memory can't be read.
+/// Returns an error if the sync fails, the source has no objects or rejects a command, an event is not
+/// delivered, or memory can't be read.
 pub async fn observe(
     flags: &Flags,
     told: &Told,
@@ -91,7 +95,7 @@ pub async fn observe(
         relist(flags.relist, told, source.neutral()?, &mut line).await?;
     }
     let line = serde_json::to_string(&line)?;
-    writeln!(std::io::stdout(), "{line}").context("nobody reads the line")
+    writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }
 
 #[expect(
@@ -121,11 +125,11 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
     Ok(())
 }
 
-/// An event is sent when there is a watch again, and told after all that came of the relist; so no client
-/// need say when that was over.
+/// Measures relists. After the expiry it waits for a new watch and sends one event; the client delivers the
+/// event after all changes of the list, so its arrival ends the relist.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "nobody relists more often than 2^52 times"
+    reason = "the number of relists is far below 2^52"
 )]
 async fn relist(times: u64, told: &Told, source: &Neutral, line: &mut Line) -> Result<()> {
     reset_peak()?;
@@ -141,7 +145,7 @@ async fn relist(times: u64, told: &Told, source: &Neutral, line: &mut Line) -> R
         };
         timeout(SILENCE_MAX, again)
             .await
-            .context("nobody watches again")??;
+            .context("no new watch after the revision expired")??;
         source.emit(1, 0).await?;
         told.wait_for_updates(updates + 1).await?;
     }

@@ -1,22 +1,22 @@
-//! What the kernel says of this process: CPU time and resident memory.
+//! CPU time and resident memory of this process, as reported by the kernel.
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time of all threads that this process has had, user and system.
+/// Returns the CPU time of all threads of this process, including ended ones, user and system.
 pub fn cpu_time() -> Duration {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
-    // Neither is negative: the clock begins at zero with the process.
+    // Neither is negative: the clock starts at zero with the process.
     let (seconds, nanos) = (spent.tv_sec.unsigned_abs(), spent.tv_nsec.unsigned_abs());
     Duration::from_secs(seconds) + Duration::from_nanos(nanos)
 }
 
-/// Resident memory of this process, in KiB.
+/// Returns the resident memory of this process, in KiB.
 ///
 /// # Errors
-/// The kernel does not tell: needs Linux's `/proc`.
+/// Returns an error without Linux's `/proc`.
 pub fn resident_kib() -> Result<u64> {
     Memory::read().map(|memory| memory.resident)
 }
@@ -24,16 +24,16 @@ pub fn resident_kib() -> Result<u64> {
 /// Resident memory, in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Now.
+    /// Current resident memory.
     pub(crate) resident: u64,
-    /// The most since the process began, or since [`reset_peak`].
+    /// Peak since the start of the process, or since [`reset_peak`].
     pub(crate) peak: u64,
 }
 
 impl Memory {
     pub(crate) fn read() -> Result<Self> {
         let status = fs::read_to_string("/proc/self/status").context("needs Linux's /proc")?;
-        Self::of_status(&status).context("/proc/self/status tells no memory")
+        Self::of_status(&status).context("/proc/self/status has no VmRSS or VmHWM")
     }
 
     fn of_status(status: &str) -> Option<Self> {
@@ -48,10 +48,10 @@ impl Memory {
     }
 }
 
-/// Lets the peak begin at what is resident now.
+/// Resets the peak to the current resident memory.
 pub(crate) fn reset_peak() -> Result<()> {
     // proc(5): 5 resets the peak resident set size.
-    fs::write("/proc/self/clear_refs", "5").context("the peak of memory can't be reset")
+    fs::write("/proc/self/clear_refs", "5").context("cannot reset the peak memory")
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_peak_begins_at_what_is_resident() {
+    fn a_reset_peak_starts_at_the_current_memory() {
         drop(vec![1_u8; 64 << 20]);
         let before = Memory::read().unwrap();
         reset_peak().unwrap();

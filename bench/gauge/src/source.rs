@@ -1,4 +1,4 @@
-//! Controls the source: requests events, ends all watches, expires revisions.
+//! Commands for the source: send events, end all watches, expire revisions.
 
 use std::io::Write as _;
 
@@ -13,9 +13,9 @@ use crate::flags::Server;
 /// The server that a measured program reads from.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// The neutral source, which takes commands.
+    /// The neutral source, which accepts commands.
     Neutral(Neutral),
-    /// A real server. The parent process changes its objects when this program's standard output says so.
+    /// A real server. The parent process changes its objects when this program prints `ready`.
     Real,
 }
 
@@ -27,7 +27,8 @@ impl Source {
         }
     }
 
-    /// Reports that the first list has been delivered.
+    /// Reports to the parent process that the first list has been delivered. Does nothing for the neutral
+    /// source.
     pub(crate) fn synced(&self) -> Result<()> {
         match self {
             Self::Neutral(_) => Ok(()),
@@ -35,8 +36,8 @@ impl Source {
         }
     }
 
-    /// Requests `events` events for open watches, at `rate` per second. Returns when the neutral source has sent
-    /// the last one, and at once for a real server.
+    /// Requests `events` events for open watches, at `rate` per second (0: as fast as clients read). Returns
+    /// when the neutral source has sent the last event, or immediately for a real server.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         match self {
             Self::Neutral(source) => source.emit(events, rate).await,
@@ -44,12 +45,14 @@ impl Source {
         }
     }
 
-    /// The neutral source; only it can expire revisions and count watches.
+    /// Returns the neutral source. Only it can expire revisions and count watches.
     pub(crate) fn neutral(&self) -> Result<&Neutral> {
         match self {
             Self::Neutral(source) => Ok(source),
             Self::Real => {
-                bail!("--relist needs the neutral source: a real server expires no revision")
+                bail!(
+                    "--relist needs the neutral source: a real server can't be made to expire a revision"
+                )
             }
         }
     }
@@ -59,8 +62,8 @@ fn print(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }
 
-/// The neutral source at an address. Every command opens its own connection, so that none is shared with the
-/// measured client.
+/// The neutral source at an address. Each command opens its own connection, so that no connection is shared
+/// with the measured client.
 #[derive(Clone, Debug)]
 pub(crate) struct Neutral {
     authority: String,
@@ -68,7 +71,7 @@ pub(crate) struct Neutral {
 
 impl Neutral {
     /// # Errors
-    /// It is not an address of plain HTTP.
+    /// Returns an error if the address does not start with `http://`.
     pub(crate) fn new(server: &str) -> Result<Self> {
         let authority = server
             .strip_prefix("http://")
@@ -84,13 +87,14 @@ impl Neutral {
         self.post(&format!("/emit?n={events}&rate={rate}")).await
     }
 
-    /// Ends all watches, and lets the next one that goes on from an old revision find it expired.
+    /// Ends all watches and expires the revision: the next watch that resumes from an old revision receives
+    /// 410.
     pub(crate) async fn expire(&self) -> Result<()> {
         self.post("/expire").await?;
         self.post("/cut").await
     }
 
-    /// How many watches it has accepted so far.
+    /// Returns the number of watches that the source has accepted.
     pub(crate) async fn watches(&self) -> Result<u64> {
         let answer = self.ask("GET", "/stats").await?;
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -103,12 +107,12 @@ impl Neutral {
         self.ask("POST", path).await.map(drop)
     }
 
-    /// The whole answer.
+    /// Sends a request and returns the complete response.
     async fn ask(&self, method: &str, path: &str) -> Result<String> {
         let Self { authority } = self;
         let what = || format!("{method} http://{authority}{path}");
         let mut stream = TcpStream::connect(authority).await.with_context(what)?;
-        // Of HTTP/1.0, so that the body comes as it is and ends with the connection.
+        // HTTP/1.0, so that the response is not chunked and ends with the connection.
         let request =
             format!("{method} {path} HTTP/1.0\r\nhost: {authority}\r\ncontent-length: 0\r\n\r\n");
         stream
@@ -131,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// A source that answers once, and what it was asked.
+    /// Returns a source that responds once, and a future that returns the request.
     async fn answering(answer: &'static str) -> (Neutral, impl Future<Output = String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let source = Neutral::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
@@ -146,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_are_asked_for_by_number_and_rate() {
+    async fn a_request_for_events_has_their_number_and_rate() {
         let (source, asked) = answering("HTTP/1.0 200 OK\r\n\r\n").await;
         let (done, request) = tokio::join!(source.emit(5, 7), asked);
         done.unwrap();
@@ -154,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_is_refused_is_an_error() {
+    async fn a_rejected_command_is_an_error() {
         let (source, asked) = answering("HTTP/1.0 404 Not Found\r\n\r\n").await;
         let (done, _) = tokio::join!(source.expire(), asked);
         let error = done.unwrap_err().to_string();
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn watches_are_those_of_the_stats() {
+    async fn the_number_of_watches_is_read_from_the_stats() {
         let answer = "HTTP/1.1 200 OK\r\na: b\r\n\r\n{\"lists\":1,\"watches\":7}";
         let (source, asked) = answering(answer).await;
         let (watches, _) = tokio::join!(source.watches(), asked);
@@ -173,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_another_protocol_is_refused() {
+    fn an_address_of_another_protocol_is_rejected() {
         assert!(Neutral::new("https://127.0.0.1:1").is_err());
     }
 }

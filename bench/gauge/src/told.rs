@@ -1,4 +1,4 @@
-//! What a handler was told so far: written by the handler, waited for by the script of a run.
+//! Counts of the events that a handler has received. The handler writes them; the run waits for them.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -11,8 +11,8 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::latencies::Latencies;
 
-/// For so long nothing may be told while something is awaited: a relist of the slowest peer takes half a
-/// minute, its pause after a failure as long at most.
+/// Maximum time without an event while a run waits for one. The relist of the slowest peer takes about 30 s,
+/// and its pause after a failure at most a minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// The counts of one handler.
@@ -20,7 +20,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(120);
 pub struct Told {
     added: AtomicU64,
     updated: AtomicU64,
-    /// What a handler has found in objects; kept, so that no compiler leaves out the looking.
+    /// What the handler found in objects. Kept so that the compiler does not remove the reads.
     containers: AtomicU64,
     awaited: AtomicU64,
     reached: Notify,
@@ -28,20 +28,22 @@ pub struct Told {
 }
 
 impl Told {
-    /// The handler was told of a new object, and has counted its containers if it looks into objects.
+    /// Records a new object. `containers` is its number of containers, or a substitute if the handler reads
+    /// only keys.
     pub fn added(&self, containers: usize) {
         self.added.fetch_add(1, Ordering::Relaxed);
         self.containers
             .fetch_add(containers as u64, Ordering::Relaxed);
     }
 
-    /// The handler was told of a change, and has read its time stamp (`bench/ts`, nanoseconds since 1970)
-    /// if it looks into objects.
+    /// Records an update. `sent` is its time stamp (`bench/ts`, nanoseconds since 1970), if the handler reads
+    /// objects.
     pub fn updated(&self, sent: Option<&str>) {
         if let Some(sent) = sent.and_then(|sent| sent.parse::<u64>().ok()) {
             self.latencies.lock().push(now().saturating_sub(sent));
         }
-        // Either this store sees the waiter, or the waiter sees this store: both are in one total order.
+        // Sequentially consistent: either this thread sees the awaited count, or the waiter sees the new
+        // count.
         let updated = self.updated.fetch_add(1, Ordering::SeqCst) + 1;
         if updated == self.awaited.load(Ordering::SeqCst) {
             self.reached.notify_one();
@@ -56,11 +58,13 @@ impl Told {
         self.updated.load(Ordering::SeqCst)
     }
 
-    /// Returns when this number of changes has been delivered since the program began. Dropping the future loses
-    /// nothing.
+    /// Returns when the handler has received this number of updates since the program started.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: dropping the future loses no update.
     ///
     /// # Errors
-    /// Nothing was told for two minutes.
+    /// Returns an error if no update is received for two minutes.
     pub(crate) async fn wait_for_updates(&self, count: u64) -> Result<()> {
         self.awaited.store(count, Ordering::SeqCst);
         let mut before = self.updates();
@@ -69,7 +73,7 @@ impl Told {
             let after = self.updates();
             ensure!(
                 woken || after > before,
-                "after {after} of {count} changes no more are told"
+                "no more updates after {after} of {count}"
             );
             before = after;
         }
@@ -97,7 +101,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_for_a_change_is_woken_by_it() {
+    async fn a_waiter_is_woken_by_the_update() {
         let told = Told::default();
         told.updated(None);
         let told_later = async {
@@ -109,18 +113,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_that_never_comes_is_an_error_that_counts_the_others() {
+    async fn a_missing_update_is_an_error_with_the_count_received() {
         let told = Told::default();
         told.updated(None);
         let error = told.wait_for_updates(2).await.unwrap_err();
-        assert_eq!(error.to_string(), "after 1 of 2 changes no more are told");
+        assert_eq!(error.to_string(), "no more updates after 1 of 2");
     }
 
     #[test]
-    fn a_latency_is_taken_where_the_time_of_sending_was_read() {
+    fn a_latency_is_recorded_only_with_a_time_stamp() {
         let told = Told::default();
         told.updated(None);
-        told.updated(Some("no number"));
+        told.updated(Some("not a number"));
         assert_eq!(told.latencies().percentile(100), None);
         told.updated(Some(&now().to_string()));
         assert!(told.latencies().percentile(100).is_some());

@@ -1,9 +1,11 @@
-//! Prints what objects take that are decoded by `serde_json` and by the informer, beside the least that
-//! their types need, and how long decoding takes.
+//! Prints the memory of objects that `serde_json` and the informer decode, the minimum that their types need,
+//! and the time of decoding.
 //!
-//! The floor is what a clone takes: `Vec` and `String` clone into allocations of the size that they need,
-//! and a `BTreeMap` into nodes like those it has. The informer's own count is what it believes that an
-//! object takes. Bytes are those asked of the allocator, which adds some for each block.
+//! The minimum (floor) is the memory of a clone: `Vec` and `String` clone into allocations without spare
+//! capacity, and a `BTreeMap` into nodes like its own. The informer's count is its own estimate of an
+//! object's memory. Bytes are those requested from the allocator, which adds overhead per block.
+//!
+//! It does not measure an informer; `subject` does.
 
 use std::{alloc::System, hint::black_box, io::Write as _, sync::Arc, time::Duration};
 
@@ -15,31 +17,31 @@ use kube_informer::fuzzing::read_json;
 use serde::{Serialize, de::DeserializeOwned};
 use source::{Corpus, CorpusKind, Encoding, Version};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-// Linked, it takes the place of the system's own, as in the programs that are compared.
+// Linked for its C symbols: it replaces `malloc` of the C library, as in the compared programs.
 use tikv_jemallocator as _;
 
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// What decoded objects take.
+/// Memory and decoding time of objects.
 #[derive(Debug, Parser)]
 struct Flags {
     /// Number of objects of each kind.
     #[arg(long, default_value_t = 1_000)]
     objects: usize,
-    /// Number of rounds, of which the fastest is printed.
+    /// Number of rounds; the fastest is printed.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Prints nothing but one line of JSON: the least memory of this number of pods without managed fields, each a clone
-    /// on its own.
+    /// Print only one line of JSON: the minimum memory of this number of pods without managed fields, each
+    /// one a separate clone.
     #[arg(long, value_name = "PODS")]
     floor: Option<usize>,
-    /// Of that, what is resident, and not what is asked of the allocator.
+    /// With `--floor`, print resident memory instead of the memory requested from the allocator.
     #[arg(long, requires = "floor")]
     resident: bool,
 }
 
-/// What was asked of the allocator and is still held.
+/// Memory requested from the allocator and not yet freed.
 #[derive(Clone, Copy)]
 struct Held {
     bytes: usize,
@@ -98,13 +100,13 @@ fn json(corpus: &Corpus, at: usize) -> Vec<u8> {
         revision: at as u64 + 1,
         stamp: 0,
     };
-    // The members alone, and the brace behind them.
+    // A corpus object has no opening brace.
     let mut json = b"{".to_vec();
     json.extend(corpus.object(at, version, Encoding::Json));
     json
 }
 
-/// The least memory of this number of pods, in KiB: requested from the allocator, and resident.
+/// Returns the minimum memory of this number of pods, in KiB: requested from the allocator, and resident.
 fn floor(pods: usize) -> Result<(u64, u64)> {
     let corpus = Corpus::new(CorpusKind::Pods, pods, 1)?;
     let mut kept = Vec::with_capacity(pods);
@@ -168,7 +170,7 @@ fn held<T>(make: impl FnOnce() -> T) -> (Held, T) {
     (Held { bytes, blocks }, value)
 }
 
-/// Per object, in alternating rounds.
+/// Returns the shortest time per object of each decoder. Rounds alternate between the two.
 fn fastest<K>(
     all: &[Vec<u8>],
     rounds: usize,
@@ -179,10 +181,7 @@ fn fastest<K>(
     let round = |decode: &dyn Fn(&Vec<u8>) -> Option<K>| {
         let mut spent = Duration::ZERO;
         for json in all {
-            #[expect(
-                clippy::disallowed_types,
-                reason = "nothing is paused where decoding is measured"
-            )]
+            #[expect(clippy::disallowed_types, reason = "decoding is measured in real time")]
             let from = std::time::Instant::now();
             let object = black_box(decode(black_box(json)));
             spent += from.elapsed();

@@ -1,7 +1,8 @@
-// client-go as a process that is measured: a shared index informer over pods, with one handler.
+// client-go as a measured process: a shared index informer over pods, with one handler.
 //
-// It takes the flags of the Rust programs and prints the same line; what its fields mean stands in bench/README.md.
-// Go's runtime is as it comes: GOGC and GOMAXPROCS are those of the environment.
+// It has the flags of the Rust programs, without `--list pages` and with --encoding, and prints the same line
+// of JSON; bench/README.md defines its fields.
+// Go's runtime has its default settings; GOGC and GOMAXPROCS are those of the environment.
 package main
 
 import (
@@ -37,7 +38,7 @@ func run(arguments []string) error {
 	return observe(options)
 }
 
-// options are the flags of an informer against a source.
+// options are the flags of a run with an informer.
 type options struct {
 	server     string
 	kubeconfig string
@@ -53,18 +54,18 @@ type options struct {
 func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("client-go", flag.ContinueOnError)
-	flags.StringVar(&o.server, "server", "", "the `URL` of the neutral source")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the `file` that names a real server; who started the program then writes the events, when it prints ready")
+	flags.StringVar(&o.server, "server", "", "`URL` of the neutral source")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of a real server; the parent process changes objects after this program prints ready")
 	flags.StringVar(&o.encoding, "encoding", "protobuf", "protobuf or json")
-	flags.Func("prune", "true or false: whether a transform drops managedFields (default true)", func(value string) error {
+	flags.Func("prune", "true or false: drop managedFields with a transform (default true)", func(value string) error {
 		o.prune = value == "true"
 		return oneOf(value, "true", "false")
 	})
 	flags.StringVar(&o.list, "list", "streaming", "streaming or whole")
 	flags.StringVar(&o.handler, "handler", "objects", "objects or keys")
-	flags.Int64Var(&o.events, "events", 0, "how many events are watched")
-	flags.Int64Var(&o.rate, "rate", 0, "events a second; 0 is as fast as they are taken")
-	flags.Int64Var(&o.relist, "relist", 0, "how often everything is listed again")
+	flags.Int64Var(&o.events, "events", 0, "number of events in the watch phase")
+	flags.Int64Var(&o.rate, "rate", 0, "events per second; 0 sends them as fast as the program reads")
+	flags.Int64Var(&o.relist, "relist", 0, "number of relists")
 	o.prune = true
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
@@ -93,7 +94,7 @@ func oneOf(value string, known ...string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is none of %v", value, known)
+	return fmt.Errorf("%q is not one of %v", value, known)
 }
 
 // say prints a line of JSON.

@@ -1,4 +1,5 @@
-// An informer over pods of the source, with one handler, from its start to its last relist; the phases are those of bench/gauge.
+// Runs an informer over the pods of the source, with one handler, from its start to its last relist; the
+// phases are those of bench/gauge.
 
 package main
 
@@ -19,13 +20,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// settle is how long nothing happens between the sync and the measurement of steady memory.
+// settle is the pause between the sync and the measurement of steady memory.
 const settle = 2 * time.Second
 
-// ask is how often the source is asked whether there is a watch again.
+// ask is the interval of requests for the source's count of watches.
 const ask = 50 * time.Millisecond
 
-// line is what is printed; bench/README.md says what the fields mean.
+// line is the printed result; bench/README.md defines the fields.
 type line struct {
 	Objects        int64    `json:"objects"`
 	SyncS          float64  `json:"sync_s"`
@@ -47,7 +48,7 @@ type line struct {
 	RelistPeakKiB  *int64   `json:"relist_peak_kib"`
 }
 
-// start is the beginning of a phase.
+// start is the start of a phase.
 type start struct {
 	at  time.Time
 	cpu time.Duration
@@ -57,13 +58,13 @@ func begin() start {
 	return start{time.Now(), cpuTime()}
 }
 
-// spent is seconds and CPU seconds since.
+// spent returns the seconds and CPU seconds since the start.
 func (s start) spent() (float64, float64) {
 	return time.Since(s.at).Seconds(), (cpuTime() - s.cpu).Seconds()
 }
 
 func observe(o options) error {
-	// The gates are read from the environment at the first question, which is below.
+	// client-go reads its feature gates from the environment on first use, which is below.
 	if err := os.Setenv("KUBE_FEATURE_WatchListClient", fmt.Sprint(o.list == "streaming")); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func observe(o options) error {
 	if err != nil {
 		return err
 	}
-	// It is done when the informer is synced and the handler has been told all.
+	// Done is closed when the informer has synced and the handler has received all objects.
 	<-registration.HasSyncedChecker().Done()
 	l := line{Events: o.events, Rate: o.rate, Relists: o.relist, Objects: t.additions.Load()}
 	l.SyncS, l.SyncCPUS = started.spent()
@@ -153,7 +154,7 @@ func handler(kind string, t *told) cache.ResourceEventHandler {
 	}
 }
 
-// key is what a controller's handler gives to its work queue.
+// key returns the key that a controller's handler would add to its work queue.
 func key(object any) string {
 	key, err := cache.MetaNamespaceKeyFunc(object)
 	if err != nil {
@@ -162,7 +163,7 @@ func key(object any) string {
 	return key
 }
 
-// memory is steady memory, as it is and after what Go can give back.
+// memory records the peak of the sync, and steady memory before and after a forced garbage collection.
 func (l *line) memory(source source) error {
 	now, err := readMemory()
 	if err != nil {
@@ -211,7 +212,8 @@ func (l *line) watch(o options, t *told, source source) error {
 	return nil
 }
 
-// relist ends the watch so often; an event is sent when there is a watch again, and told after all that came of the relist.
+// relist measures relists. After each expiry it waits for a new watch and sends one event, which the client
+// delivers after all changes of the list.
 func (l *line) relist(times int64, t *told, source source) error {
 	if err := resetPeak(); err != nil {
 		return err
@@ -250,7 +252,7 @@ func relistOnce(t *told, source source) error {
 			break
 		}
 		if time.Now().After(until) {
-			return errors.New("nobody watches again")
+			return errors.New("no new watch after the revision expired")
 		}
 	}
 	if err := source.emit(1, 0); err != nil {

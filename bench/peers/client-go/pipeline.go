@@ -1,4 +1,4 @@
-// Two parts of the pipeline by themselves: a key through a work queue, and one event to many handlers.
+// Measures two parts of the pipeline: a work queue, and the delivery of each event to many handlers.
 
 package main
 
@@ -15,10 +15,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queue is add, get and done of one key after the other on one goroutine; 100 keys take turns, as in client-go's BenchmarkQueue.
+// queue measures add, get and done of one key after the other on one goroutine, alternating between 100 keys
+// as client-go's BenchmarkQueue does.
 func queue(arguments []string) error {
 	flags := flag.NewFlagSet("queue", flag.ContinueOnError)
-	items := flags.Int("items", 3_000_000, "keys that go through")
+	items := flags.Int("items", 3_000_000, "number of keys that pass through the queue")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -37,7 +38,8 @@ func queue(arguments []string) error {
 	return say(map[string]float64{"ns_per_item": took * 1e9 / float64(*items)})
 }
 
-// fanOut tells events to many handlers, as fast as they take them; every handler has been told of every event when the clock stops.
+// fanOut measures the delivery of each event to many handlers. The clock stops after each handler has
+// received every event.
 func fanOut(arguments []string) error {
 	flags := flag.NewFlagSet("fan-out", flag.ContinueOnError)
 	handlers := flags.Int("handlers", 64, "handlers")

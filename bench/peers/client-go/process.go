@@ -1,4 +1,4 @@
-// What the kernel says of this process: CPU time and resident memory.
+// CPU time and resident memory of this process, as reported by the kernel.
 
 package main
 
@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// cpuTime is that of all threads, user and system, the collector's included.
+// cpuTime returns the user and system time of all threads, including those of the garbage collector.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		panic(err) // the arguments are right
+		panic(err) // cannot fail: the arguments are valid
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// memory is resident memory in KiB: now, and the most since the process began or since resetPeak.
+// memory is resident memory in KiB: the current value, and the peak since the start of the process or since
+// resetPeak.
 type memory struct {
 	resident, peak int64
 }
@@ -44,12 +45,12 @@ func memoryOf(status string) (memory, error) {
 		}
 	}
 	if m.resident < 0 || m.peak < 0 {
-		return m, fmt.Errorf("/proc/self/status tells no memory")
+		return m, fmt.Errorf("/proc/self/status has no VmRSS or VmHWM")
 	}
 	return m, nil
 }
 
-// resetPeak lets the peak begin at what is resident now; proc(5) has the 5.
+// resetPeak resets the peak to the current resident memory; see proc(5) for the 5.
 func resetPeak() error {
 	return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 }

@@ -1,4 +1,4 @@
-// What is told of a run is taken from the right places.
+// Tests of the measurements and of the flags.
 
 package main
 
@@ -13,11 +13,11 @@ func TestMemoryIsReadFromTheStatusOfAProcess(t *testing.T) {
 		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 	if got, err := memoryOf("Name:\tkthreadd\n"); err == nil {
-		t.Errorf("a status without memory is %v", got)
+		t.Errorf("a status without memory gives %v", got)
 	}
 }
 
-func TestAPercentileIsTheShortestThatSoManyStayWithin(t *testing.T) {
+func TestAPercentileIsTheLatencyAtItsRank(t *testing.T) {
 	var latencies []uint32
 	for i := range 200 {
 		latencies = append(latencies, uint32(200-i))
@@ -28,11 +28,11 @@ func TestAPercentileIsTheShortestThatSoManyStayWithin(t *testing.T) {
 		}
 	}
 	if got := percentile(nil, 50); got != nil {
-		t.Errorf("of none: %v", *got)
+		t.Errorf("percentile without latencies: %v", *got)
 	}
 }
 
-func TestAPartOfAMicrosecondCountsAsOne(t *testing.T) {
+func TestAFractionOfAMicrosecondIsRoundedUp(t *testing.T) {
 	for nanos, want := range map[int64]uint32{-5: 0, 0: 0, 1: 1, 1000: 1, 1001: 2, 1 << 62: 3_600_000_000} {
 		if got := micros(nanos); got != want {
 			t.Errorf("%d ns: %d, want %d", nanos, got, want)
@@ -40,25 +40,25 @@ func TestAPartOfAMicrosecondCountsAsOne(t *testing.T) {
 	}
 }
 
-func TestWhoeverWaitsForAChangeIsWokenByIt(t *testing.T) {
+func TestAWaiterIsWokenByTheUpdate(t *testing.T) {
 	told := newTold()
 	told.updated("")
 	if told.waitForUpdates(2, 0) {
-		t.Error("it has not come")
+		t.Error("returned before the second update")
 	}
-	go told.updated("no number")
+	go told.updated("not a number")
 	if !told.waitForUpdates(2, time.Minute) {
-		t.Error("it has come")
+		t.Error("did not return after the second update")
 	}
 	if told.percentile(50) != nil {
-		t.Error("neither says when it was sent")
+		t.Error("a latency without a time stamp")
 	}
 }
 
-func TestFlagsThatMeanNothingAreRefused(t *testing.T) {
+func TestInvalidFlagsAreRejected(t *testing.T) {
 	for _, arguments := range [][]string{{"--encoding", "cbor"}, {"--prune=maybe"}, {"--list", "all"}, {"--handler", "x"}, {"more"}, {"--kubeconfig", "x", "--relist", "1"}, {"--kubeconfig", "x", "--server", "y"}} {
 		if o, err := parse(arguments); err == nil {
-			t.Errorf("%v is %v", arguments, o)
+			t.Errorf("%v gives %v", arguments, o)
 		}
 	}
 	if o, err := parse([]string{"--prune", "false", "--events", "5"}); err != nil || o.prune || o.events != 5 {

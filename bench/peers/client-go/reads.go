@@ -1,7 +1,9 @@
-// client-go's BenchmarkSharedIndexInformer, re-made outside a test, so that both sides run for the same time and count alike.
+// A port of client-go's BenchmarkSharedIndexInformer outside a test, so that both programs run for the same
+// time and count in the same way.
 //
-// A read has looked at every pod; a write counts when the handler has been told of it and has found it, or a later one, in a fresh read.
-// As there, ten writes are under way at a time, and pods have nothing but metadata.
+// Each read accesses every pod. A write counts when the handler has received it and finds it, or a later
+// state, in a new read.
+// As in the original, at most ten writes are in flight, and pods have only metadata.
 
 package main
 
@@ -31,8 +33,8 @@ const (
 func reads(arguments []string) error {
 	flags := flag.NewFlagSet("reads", flag.ContinueOnError)
 	count := flags.Int("pods", 10_000, "pods in the cache")
-	readers := flags.Int("readers", 0, "goroutines that read")
-	seconds := flags.Int("seconds", 3, "for how long")
+	readers := flags.Int("readers", 0, "number of reading goroutines")
+	seconds := flags.Int("seconds", 3, "duration of the measurement in seconds")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -65,13 +67,13 @@ func reads(arguments []string) error {
 					length += len(object.(*corev1.Pod).Name)
 				})
 				if err != nil || length == 0 {
-					panic(fmt.Sprint("nothing was read: ", err))
+					panic(fmt.Sprint("a read found no pods: ", err))
 				}
 				reads.Add(1)
 			}
 		}()
 	}
-	// The first second is that of goroutines that start.
+	// Warm-up of one second: goroutines start.
 	time.Sleep(time.Second)
 	readsBefore, writesBefore, started := reads.Load(), writes.Load(), begin()
 	time.Sleep(time.Duration(*seconds) * time.Second)
@@ -95,7 +97,7 @@ func createPods(count int) []corev1.Pod {
 	return pods
 }
 
-// fakeInformer lists the pods, and watches the watcher.
+// fakeInformer returns an informer that lists the pods and receives the events of the watcher.
 func fakeInformer(watcher watch.Interface, pods []corev1.Pod) cache.SharedIndexInformer {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -117,7 +119,7 @@ func fakeInformer(watcher watch.Interface, pods []corev1.Pod) cache.SharedIndexI
 	)
 }
 
-// unstreamed is a source of which the reflector knows that it streams no lists.
+// unstreamed is a source that does not support streaming lists.
 type unstreamed struct {
 	*cache.ListWatch
 }
@@ -126,7 +128,7 @@ func (unstreamed) IsWatchListSemanticsUnSupported() bool {
 	return true
 }
 
-// isStored says whether a fresh read finds what was told, or a later state.
+// isStored returns whether a new read finds the received state or a later one.
 func isStored(indexer cache.Indexer, pod *corev1.Pod) bool {
 	stored, found, err := indexer.GetByKey(key(pod))
 	if err != nil || !found {
@@ -138,12 +140,13 @@ func isStored(indexer cache.Indexer, pod *corev1.Pod) bool {
 func revision(pod *corev1.Pod) int {
 	revision, err := strconv.Atoi(pod.ResourceVersion)
 	if err != nil {
-		panic(err) // it was a number
+		panic(err) // cannot fail: createPods and write set a number
 	}
 	return revision
 }
 
-// write changes one pod after the other; a step that is prime to their number reaches all.
+// write changes one pod after the other. The step is prime, and reaches all pods if it does not divide their
+// number.
 func write(watcher *watch.FakeWatcher, pods []corev1.Pod, under chan<- struct{}) {
 	for i := 0; ; i++ {
 		pod := pods[i*7919%len(pods)]

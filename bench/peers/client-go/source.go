@@ -1,4 +1,4 @@
-// Telling the source what to do: events, the end of all watches, an expired revision.
+// Commands for the source: send events, end all watches, expire revisions.
 
 package main
 
@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// source is the neutral source at an address; its connections are not those of the client that is measured.
-// Without an address it is a real server: who started this program changes its objects, and reads from standard output when.
+// source is the neutral source at an address. It shares no connections with the measured client.
+// Without an address it is a real server: the parent process changes its objects when this program prints
+// ready.
 type source struct {
 	server string
 	client *http.Client
@@ -22,19 +23,21 @@ func newSource(server string) source {
 	return source{strings.TrimRight(server, "/"), &http.Client{Transport: transport}}
 }
 
-// real says whether the objects are those of a real server.
+// real returns whether the source is a real server.
 func (s source) real() bool {
 	return s.server == ""
 }
 
-// synced reports that the first list has been delivered.
+// synced reports to the parent process that the first list has been delivered. It does nothing for the
+// neutral source.
 func (s source) synced() {
 	if s.real() {
 		fmt.Println("synced")
 	}
 }
 
-// emit requests so many events for open watches. The neutral source has sent the last when this returns; for a real server it returns at once.
+// emit requests events for open watches. It returns when the neutral source has sent the last event, or
+// immediately for a real server.
 func (s source) emit(events, rate int64) error {
 	if s.real() {
 		fmt.Println("ready")
@@ -43,7 +46,8 @@ func (s source) emit(events, rate int64) error {
 	return s.post(fmt.Sprintf("/emit?n=%d&rate=%d", events, rate))
 }
 
-// expire ends all watches, and lets the next one that goes on from an old revision find it expired.
+// expire ends all watches and expires the revision: the next watch that resumes from an old revision receives
+// 410.
 func (s source) expire() error {
 	if err := s.post("/expire"); err != nil {
 		return err
@@ -51,7 +55,7 @@ func (s source) expire() error {
 	return s.post("/cut")
 }
 
-// watches is how many watches it has accepted so far.
+// watches returns the number of watches that the source has accepted.
 func (s source) watches() (int64, error) {
 	answer, err := s.client.Get(s.server + "/stats")
 	if err != nil {

@@ -1,4 +1,4 @@
-// What a handler was told so far: written by the handler, waited for by the script of a run.
+// Counts of the events that a handler has received. The handler writes them; the run waits for them.
 
 package main
 
@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// patience is for how long nothing may be told while something is awaited: a relist takes half a minute, a pause after a failure as long at most.
+// patience is the maximum time without an event while a run waits for one. A relist takes about 30 s, and a
+// pause after a failure at most a minute.
 const patience = 2 * time.Minute
 
 // told has the counts of one handler.
 type told struct {
 	additions atomic.Int64
 	updates   atomic.Int64
-	// containers is what a handler has found in objects.
+	// containers is what the handler found in objects.
 	containers atomic.Int64
 	awaited    atomic.Int64
 	reached    chan struct{}
@@ -31,13 +32,14 @@ func newTold() *told {
 	return &told{reached: make(chan struct{}, 1)}
 }
 
-// added is called with the number of containers by a handler that looks into objects.
+// added records a new object, with its number of containers, or a substitute if the handler reads only keys.
 func (t *told) added(containers int) {
 	t.additions.Add(1)
 	t.containers.Add(int64(containers))
 }
 
-// updated is called with the time of sending (bench/ts, nanoseconds since 1970) by a handler that looks into objects.
+// updated records an update, with its time stamp (bench/ts, nanoseconds since 1970) if the handler reads
+// objects.
 func (t *told) updated(sent string) {
 	if nanos, err := strconv.ParseInt(sent, 10, 64); err == nil {
 		t.mutex.Lock()
@@ -52,12 +54,13 @@ func (t *told) updated(sent string) {
 	}
 }
 
-// micros is at most an hour; a part of a microsecond counts as one.
+// micros rounds up to microseconds and limits the result to one hour.
 func micros(nanos int64) uint32 {
 	return uint32(min(max((nanos+999)/1000, 0), 3_600_000_000))
 }
 
-// waitForUpdates returns true when so many changes have been told since the program began, and false after the time.
+// waitForUpdates returns true when the handler has received count updates since the program started, and
+// false after the time.
 func (t *told) waitForUpdates(count int64, within time.Duration) bool {
 	t.awaited.Store(count)
 	over := time.After(within)
@@ -71,17 +74,17 @@ func (t *told) waitForUpdates(count int64, within time.Duration) bool {
 	return true
 }
 
-// waitForAll fails when nothing was told for two minutes.
+// waitForAll waits for count updates. It returns an error if no update is received for two minutes.
 func (t *told) waitForAll(count int64) error {
 	for before := t.updates.Load(); !t.waitForUpdates(count, patience); before = t.updates.Load() {
 		if after := t.updates.Load(); after == before {
-			return fmt.Errorf("after %d of %d changes no more are told", after, count)
+			return fmt.Errorf("no more updates after %d of %d", after, count)
 		}
 	}
 	return nil
 }
 
-// percentile is the shortest latency that so many of a hundred stay within, nil if there is none.
+// percentile returns the given percentile (nearest rank) in microseconds, or nil without latencies.
 func (t *told) percentile(percent int) *float64 {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -1,26 +1,26 @@
-//! Which programs are measured, with which arguments, and the names that tables and goals know them by.
+//! The measured cases: programs with their arguments, and the names that tables and goals use for them.
 
 use crate::{
     plan::{Plan, RATES, Topic},
     samples::Samples,
 };
 
-/// Forms in which our cache keeps objects, as `subject --store` knows them.
+/// Forms of the objects in our cache, as in `subject --store`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
-/// The one that lists as it does unless it is told otherwise.
+/// kube-rs with its default initial list.
 pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 
-/// With neither an allocator nor a kind of list chosen for it.
+/// kube-rs with its default initial list and the system's allocator.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
-/// What the objects of a typed cache take at least, as asked of the allocator.
+/// The minimum memory of the objects of a typed cache, as requested from the allocator.
 pub(crate) const FLOOR: &str = "floor of the types";
 
-/// The same, as it is resident.
+/// The same as resident memory.
 pub(crate) const FLOOR_RESIDENT: &str = "floor of the types, resident";
 
-/// One of the programs.
+/// A program that is built and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Subject,
@@ -30,7 +30,7 @@ pub(crate) enum Program {
     KubeRs,
     /// With the system's allocator.
     KubeRsSystem,
-    /// No informer: clones of what one decodes.
+    /// No informer: clones of decoded objects.
     Heap,
     /// The source itself.
     Source,
@@ -42,11 +42,11 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) arguments: Vec<String>,
-    /// Pods of the source that stands beside it; without it none does.
+    /// Number of pods of the source; `None` runs without a source.
     pub(crate) source: Option<u32>,
-    /// Number of rounds, from the first, in which it takes part.
+    /// Number of rounds, from the first, in which the case is measured.
     pub(crate) rounds: usize,
-    /// The same with fewer pods, and how many times as many this one has.
+    /// Name of the same case with fewer pods, and how many times as many pods this case has.
     smaller: Option<(String, u32)>,
 }
 
@@ -62,26 +62,26 @@ impl Case {
         }
     }
 
-    /// With more arguments.
+    /// Appends arguments.
     fn with(mut self, arguments: &str) -> Self {
         let arguments = arguments.split_whitespace().map(str::to_owned);
         self.arguments.extend(arguments);
         self
     }
 
-    /// Whether the machine has the memory for it, as far as a smaller one of its kind lets it expect. Where
-    /// not even the smaller one was measured there is none.
+    /// Returns whether the machine has enough memory for this case, estimated from the peak of the smaller
+    /// case. Without a measurement of the smaller case, returns false.
     pub(crate) fn has_room(&self, samples: &Samples, available_kib: f64) -> bool {
         let Some((smaller, times)) = &self.smaller else {
             return true;
         };
         let peak = samples.median(smaller, "peak_kib");
-        // A tenth is left to the source and the rest of the machine.
+        // A tenth is reserved for the source and the rest of the machine.
         peak.is_some_and(|peak| peak * f64::from(*times) < 0.9 * available_kib)
     }
 }
 
-/// In the order in which they are measured.
+/// Returns the cases of a plan, in the order in which they are measured.
 pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     let mut cases = Vec::new();
     if plan.has(&[Topic::Corpora]) {
@@ -116,7 +116,7 @@ pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     cases
 }
 
-/// An informer against the source, through all its phases.
+/// Returns the cases with an informer that reads from the source.
 fn observed(plan: &Plan) -> Vec<Case> {
     let ours = STORES.into_iter().flat_map(|store| {
         ["objects", "keys"].map(|handler| {
@@ -174,7 +174,8 @@ fn observed(plan: &Plan) -> Vec<Case> {
         .collect()
 }
 
-/// Every round would be the same.
+/// Returns the descriptions of the corpora. They are measured once, because every round gives the same
+/// result.
 fn corpora(plan: &Plan) -> [Case; 4] {
     [
         ("pods", "pods"),
@@ -191,7 +192,7 @@ fn corpora(plan: &Plan) -> [Case; 4] {
     })
 }
 
-/// Every round would be the same.
+/// Returns the floors of the types. They are measured once, because every round gives the same result.
 fn floors(plan: &Plan) -> [Case; 2] {
     let asked = format!("--floor {}", plan.pods);
     [(FLOOR, ""), (FLOOR_RESIDENT, "--resident")].map(|(name, more)| Case {
@@ -200,14 +201,15 @@ fn floors(plan: &Plan) -> [Case; 2] {
     })
 }
 
-/// The name of a case at a fixed rate.
+/// Returns the name of a case at a fixed rate.
 pub(crate) fn at_rate(name: &str, rate: usize) -> String {
     format!("{name} at {rate}/s")
 }
 
 fn paced(plan: &Plan) -> Vec<Case> {
     let at = |rate| {
-        // At the higher rate a collection of client-go's is among them, which two seconds may have none of.
+        // At the higher rate these events include a garbage collection of client-go; those of two seconds may
+        // not.
         let events = plan.paced * rate;
         growing().into_iter().map(move |case| Case {
             name: at_rate(&case.name, rate),
@@ -218,18 +220,18 @@ fn paced(plan: &Plan) -> Vec<Case> {
     RATES.into_iter().flat_map(at).collect()
 }
 
-/// The same subcommand of ours and of client-go.
+/// Returns the same subcommand of our program and of client-go.
 fn both(what: &str, arguments: &str) -> [Case; 2] {
     [("ours", Program::Subject), ("client-go", Program::ClientGo)]
         .map(|(name, program)| Case::new(&format!("{name}, {what}"), program, arguments))
 }
 
-/// The name of a case with this number of pods.
+/// Returns the name of a case with this number of pods.
 pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// One of each kind, with a handler that looks into objects.
+/// Returns one case of each kind of program, with a handler that reads objects.
 pub(crate) fn growing() -> Vec<Case> {
     let ours = STORES.map(|store| {
         let name = format!("ours, {store}");
@@ -265,14 +267,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_case_has_a_name_of_its_own() {
+    fn case_names_are_unique() {
         let cases = cases(&Plan::full(5, 50_000));
         let names: BTreeSet<_> = cases.iter().map(|case| &case.name).collect();
         assert_eq!(names.len(), cases.len());
     }
 
     #[test]
-    fn only_the_phases_of_a_topic_are_gone_through() {
+    fn only_phases_of_the_selected_topics_are_measured() {
         let mut plan = Plan::full(5, 50_000);
         plan.topics = vec![Topic::Relist];
         let cases = cases(&plan);
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_fit_into_memory_is_left_out_with_all_that_is_larger() {
+    fn a_case_that_does_not_fit_into_memory_is_skipped_with_all_larger_ones() {
         let sizes = scaled(&Plan::full(1, 1));
         let case = |pods: u32| {
             let name = of_size("kube-rs", pods);

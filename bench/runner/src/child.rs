@@ -1,7 +1,7 @@
-//! The programs: how they are built, started and ended.
+//! Builds, starts and ends the programs.
 //!
-//! Guarantees: at most one measured program runs at a time, beside at most one source; both have ended
-//! when [`Programs::run`] returns, also after an error.
+//! Guarantees: at most one measured program and at most one source run at a time. Both have ended when
+//! [`Programs::run`] returns, also after an error.
 
 use std::{
     env,
@@ -18,37 +18,38 @@ use clap::ValueEnum;
 
 use crate::case::{Case, Program};
 
-/// The longest that one program may take: a million objects take client-go with JSON ten minutes.
+/// Maximum run time of a program. client-go with JSON needs ten minutes for a million objects.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Drawn once; every run has the same pods.
+/// Seed of the pods; every run has the same ones.
 const SEED: &str = "1";
 
-/// Where the programs are.
+/// Paths of the programs.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,
     chunks: Chunks,
 }
 
-/// Where the chunks of the source's lists and watches end, as `source --chunks` knows it.
+/// Where the source splits lists and watches into chunks, as in `source --chunks`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Chunks {
-    /// As those of kube-apiserver
+    /// At the same points as kube-apiserver
     #[default]
     Server,
-    /// After several objects each
+    /// After several objects
     Large,
 }
 
-/// The folder of the whole project.
+/// Returns the root folder of the project.
 pub(crate) fn root() -> Result<&'static Path> {
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    folders.nth(2).context("this stands in bench/runner")
+    folders.nth(2).context("the package is not in bench/runner")
 }
 
 impl Programs {
-    /// Those of the tree at `root`, which may not be built yet; the source cuts bodies into such chunks.
+    /// Returns the programs of the tree at `root`, which need not be built yet. `chunks` is passed to the
+    /// source.
     pub(crate) fn of(root: &Path, chunks: Chunks) -> Self {
         let bench = root.join("bench");
         let release = target(&bench).join("release");
@@ -59,13 +60,14 @@ impl Programs {
         }
     }
 
-    /// Builds client-go's program, and in release what these arguments of `cargo build` select.
+    /// Builds client-go's program, and in release mode the packages that these arguments of `cargo build`
+    /// select.
     ///
     /// # Errors
-    /// One can't be built.
+    /// Returns an error if a build fails.
     pub(crate) fn build(&self, selected: &[&str]) -> Result<()> {
         let mut cargo = Command::new(env!("CARGO"));
-        // All at once: what they share is then built once.
+        // One command for all packages, so that shared dependencies are built once.
         cargo
             .current_dir(&self.bench)
             .args(["build", "--release"])
@@ -95,10 +97,10 @@ impl Programs {
         })
     }
 
-    /// Compilers, and what of the peers is compared: a name and a version each.
+    /// Returns the names and versions of the compilers and of the compared libraries.
     ///
     /// # Errors
-    /// A tool or a lock file can't be asked.
+    /// Returns an error if a tool fails or a lock file has no such version.
     pub(crate) fn versions(&self) -> Result<Vec<(String, String)>> {
         let mut rustc = Command::new("rustc");
         let rust = answer(rustc.arg("--version"))?;
@@ -115,16 +117,17 @@ impl Programs {
             ("tokio", locked(&lock, "tokio")),
         ];
         let version = |(name, version): (&str, Option<String>)| {
-            let version = version.with_context(|| format!("no version of {name} is pinned"))?;
+            let version = version.with_context(|| format!("no version of {name} found"))?;
             Ok((name.to_owned(), version))
         };
         versions.into_iter().map(version).collect()
     }
 
-    /// Runs one case; its line.
+    /// Runs one case and returns its line of JSON.
     ///
     /// # Errors
-    /// It fails, or takes longer than [`LIMIT`]; or its source does not come up.
+    /// Returns an error if the program fails or does not close its output within [`LIMIT`], or if its source
+    /// does not start.
     pub(crate) fn run(&self, case: &Case) -> Result<String> {
         let mut program = Command::new(self.path(case.program));
         program.args(&case.arguments);
@@ -136,21 +139,21 @@ impl Programs {
             program.args(["--server", &source.address]);
         }
         let child = program.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let mut child = Ended(child.context("can't be started")?);
+        let mut child = Ended(child.context("cannot start the program")?);
         let mut output = child.0.stdout.take().context("standard output is piped")?;
         let (told, outcome) = mpsc::channel();
         let reader = thread::Builder::new().spawn(move || {
             let mut line = String::new();
             let read = output.read_to_string(&mut line).map(|_| line);
-            // When the time limit has passed, the receiver is gone.
+            // The receiver is dropped after the time limit.
             let _ = told.send(read);
         });
-        reader.context("no thread to read with")?;
+        reader.context("cannot start a thread that reads the output")?;
         let Ok(line) = outcome.recv_timeout(LIMIT) else {
-            bail!("is not done after {LIMIT:?}");
+            bail!("timed out after {LIMIT:?}");
         };
-        let status = child.0.wait().context("can't be waited for")?;
-        ensure!(status.success(), "has failed: {status}");
+        let status = child.0.wait().context("cannot wait for the program")?;
+        ensure!(status.success(), "the program failed: {status}");
         Ok(line?.trim().to_owned())
     }
 }
@@ -164,7 +167,7 @@ impl Chunks {
     }
 }
 
-/// The neutral source, until it is dropped.
+/// A running source; dropping it ends the process.
 struct Source {
     address: String,
     _process: Ended,
@@ -179,7 +182,7 @@ impl Source {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
-        let mut process = Ended(child.context("the source can't be started")?);
+        let mut process = Ended(child.context("cannot start the source")?);
         let output = process
             .0
             .stdout
@@ -189,9 +192,10 @@ impl Source {
         let mut output = BufReader::new(output);
         output
             .read_line(&mut line)
-            .context("the source says nothing")?;
+            .context("cannot read the address of the source")?;
         let address = line.trim().strip_prefix("listening on ");
-        let address = address.with_context(|| format!("the source says {line:?}"))?;
+        let address = address
+            .with_context(|| format!("the source printed {line:?} instead of its address"))?;
         let address = address.to_owned();
         Ok(Self {
             address,
@@ -200,18 +204,18 @@ impl Source {
     }
 }
 
-/// A process that does not outlive its owner.
+/// A process that is killed when this value is dropped.
 struct Ended(Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // One that has ended by itself can't be killed, which is as well.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Where Cargo builds the workspace in this folder.
+/// Returns the target folder of Cargo for the workspace in this folder.
 pub(crate) fn target(workspace: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from)
 }
@@ -222,19 +226,19 @@ fn read(path: &Path) -> Result<String> {
 
 fn succeed(command: &mut Command) -> Result<()> {
     let status = command.status();
-    let status = status.with_context(|| format!("{command:?} can't be run"))?;
-    ensure!(status.success(), "{command:?} has failed");
+    let status = status.with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(status.success(), "{command:?} failed");
     Ok(())
 }
 
 fn answer(command: &mut Command) -> Result<String> {
     let output = command.output();
-    let output = output.with_context(|| format!("{command:?} can't be run"))?;
-    ensure!(output.status.success(), "{command:?} has failed");
+    let output = output.with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(output.status.success(), "{command:?} failed");
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The version that a `go.mod` requires.
+/// Returns the version of a module that a `go.mod` requires.
 fn required(modules: &str, module: &str) -> Option<String> {
     modules.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -242,7 +246,7 @@ fn required(modules: &str, module: &str) -> Option<String> {
     })
 }
 
-/// The version that a `Cargo.lock` has.
+/// Returns the version of a package in a `Cargo.lock`.
 fn locked(lock: &str, package: &str) -> Option<String> {
     let name = format!("name = \"{package}\"");
     let mut lines = lock.lines().skip_while(|line| *line != name);
@@ -255,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_those_that_are_pinned() {
+    fn versions_are_read_from_the_lock_files() {
         let modules =
             "go 1.26.0\n\nrequire (\n\tk8s.io/api v0.36.0\n\tk8s.io/client-go v0.37.2\n)\n";
         let version = required(modules, "k8s.io/client-go");

@@ -1,17 +1,19 @@
-//! `BENCHMARKING.md` and `README.md`: words by people, tables by this program.
+//! Writes tables into `BENCHMARKING.md` and `README.md`.
 //!
-//! Guarantees: only what stands between `<!-- measured: NAME -->` and `<!-- end -->` is changed; a name
-//! without such a place is an error, so that no table is lost.
+//! Guarantees: only the text between `<!-- measured: NAME -->` and `<!-- end -->` changes. A name without
+//! such a place is an error, so that no table is lost.
+//!
+//! It does not write the prose around the tables.
 
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// The document with the tables that are new.
+/// A document, and the tables that were set but have no place in it.
 pub(crate) struct Document {
     path: PathBuf,
     text: String,
-    /// Names that have no place.
+    /// Names of the tables without a place.
     lost: Vec<String>,
 }
 
@@ -23,7 +25,7 @@ impl Document {
         Ok(Self { path, text, lost })
     }
 
-    /// Puts a table into its place.
+    /// Replaces the table with this name.
     pub(crate) fn set(&mut self, name: &str, table: &str) {
         match replaced(&self.text, name, table) {
             Some(text) => self.text = text,
@@ -31,7 +33,8 @@ impl Document {
         }
     }
 
-    /// A cell of a table, by the place of the table, the first cell of the row, and the head of the column.
+    /// Returns a cell: `name` is the name of the table, `row` the first cell of its row, `column` the head of
+    /// its column.
     pub(crate) fn cell(&self, name: &str, row: &str, column: &str) -> Option<&str> {
         let (_, table, _) = parts(&self.text, name)?;
         let mut at = None;
@@ -40,7 +43,7 @@ impl Document {
             if cells.is_empty() {
                 at = None;
             } else if at.is_none() {
-                // The head; a table without the column has no row either.
+                // The first row is the head. A table without the column has no matching row.
                 at = Some(cells.iter().position(|cell| *cell == column));
             } else if cells[0] == row
                 && let Some(Some(at)) = at
@@ -51,8 +54,10 @@ impl Document {
         None
     }
 
+    /// Writes the document to its file.
+    ///
     /// # Errors
-    /// A table has no place, or the file can't be written.
+    /// Returns an error if a table has no place, or the file can't be written.
     pub(crate) fn write(&self) -> Result<()> {
         let path = self.path.display();
         if !self.lost.is_empty() {
@@ -67,7 +72,8 @@ fn replaced(text: &str, name: &str, table: &str) -> Option<String> {
     Some(format!("{before}\n{}\n\n{after}", table.trim()))
 }
 
-/// The text up to the opening comment, between the two comments, and from the closing one.
+/// Splits the text into three parts: up to the opening comment, between the comments, and from the closing
+/// comment.
 fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let opening = format!("<!-- measured: {name} -->\n");
     let begin = text.find(&opening)? + opening.len();
@@ -75,7 +81,7 @@ fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     Some((&text[..begin], &text[begin..end], &text[end..]))
 }
 
-/// The cells of a table's row; none of another line.
+/// Returns the cells of a table row, or none for any other line.
 fn cells(line: &str) -> Vec<&str> {
     let row = line.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
     row.map_or_else(Vec::new, |row| row.split('|').map(str::trim).collect())
@@ -86,7 +92,7 @@ mod tests {
     use super::*;
 
     impl Document {
-        /// A document that is not written.
+        /// Returns a document without a file.
         pub(crate) fn of(text: &str) -> Self {
             Self {
                 path: PathBuf::new(),
@@ -114,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_a_place_is_not_put_elsewhere() {
+    fn a_table_without_a_place_is_not_inserted() {
         assert_eq!(replaced(TEXT, "c", "x"), None);
         assert_eq!(replaced("<!-- measured: a -->\nno end", "a", "x"), None);
     }

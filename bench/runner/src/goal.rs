@@ -1,4 +1,4 @@
-//! What is to be reached, and whether it is.
+//! The performance goals, and whether the samples reach them.
 
 use crate::{
     case::{FLOOR, FLOOR_RESIDENT, KUBE_RS_AS_IT_COMES, KUBE_RS_PAGED, at_rate, of_size},
@@ -6,7 +6,7 @@ use crate::{
     samples::Samples,
 };
 
-/// Forms of our cache that goals are looked at for; one that was not measured has no rows.
+/// Forms of our cache that have goals. A form that was not measured has no rows.
 const STORES: [&str; 2] = ["packed", "typed"];
 
 /// A limit for a value or a ratio.
@@ -14,7 +14,7 @@ const STORES: [&str; 2] = ["packed", "typed"];
 pub(crate) enum Bound {
     AtMost(f64),
     AtLeast(f64),
-    /// There is none; the value is of interest.
+    /// No limit; the value is only shown.
     Shown,
 }
 
@@ -28,23 +28,23 @@ impl Bound {
     }
 }
 
-/// How a goal's value comes about.
+/// How the value of a goal is calculated.
 #[derive(Clone, Debug)]
 enum Value {
-    /// Our median by that of another.
+    /// Our median divided by that of another case.
     Ratio { theirs: String },
-    /// Our median alone, in another unit.
+    /// Our median, converted to another unit.
     Alone { factor: f64 },
-    /// What a handler adds: our median by 63 less that of one handler.
+    /// The cost of one more handler: (our median with 64 handlers − our median with one) / 63.
     PerHandler { one: String },
 }
 
-/// One row.
+/// One row of a table of goals.
 #[derive(Clone, Debug)]
 pub(crate) struct Goal {
     pub(crate) topic: Topic,
     pub(crate) what: &'static str,
-    /// Of ours.
+    /// Name of our case.
     pub(crate) case: String,
     field: &'static str,
     value: Value,
@@ -70,7 +70,7 @@ impl Goal {
         }
     }
 
-    /// With whom it is compared.
+    /// Returns the name of the case to compare with, or an empty text.
     pub(crate) fn against(&self) -> &str {
         match &self.value {
             Value::Ratio { theirs } => theirs,
@@ -79,7 +79,7 @@ impl Goal {
         }
     }
 
-    /// The ratio of the medians, or the value; `None` if it was not measured.
+    /// Returns the value of the goal, or `None` if it was not measured.
     pub(crate) fn value(&self, samples: &Samples) -> Option<f64> {
         let ours = samples.median(&self.case, self.field)?;
         match &self.value {
@@ -98,7 +98,7 @@ const PROTOBUF_KEYS: &str = "client-go, protobuf, keys";
 const JSON: &str = "client-go, JSON";
 const KUBE_RS: &str = "kube-rs";
 
-/// All of them, in the order of the tables.
+/// Returns all goals, in the order of the tables.
 pub(crate) fn goals() -> Vec<Goal> {
     let mut goals = Vec::new();
     for store in STORES {
@@ -131,8 +131,8 @@ fn of_sync(ours: &str) -> Vec<Goal> {
     ]
 }
 
-/// Those of memory beside peers are for packed objects; of typed ones it is shown, and compared with what their
-/// types need.
+/// Returns the goals of memory. The limits relative to peers apply to packed objects; typed objects have a
+/// limit relative to the floor of their types.
 fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
     let at_most = |limit| match store {
         "packed" => Bound::AtMost(limit),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_ours_by_theirs() {
+    fn a_ratio_is_our_median_divided_by_the_other() {
         let samples = samples(&[
             ("ours, typed", r#"{"sync_s": 3}"#),
             (PROTOBUF, r#"{"sync_s": 2}"#),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_ratio_to_zero() {
+    fn a_ratio_to_zero_has_no_value() {
         let samples = samples(&[
             ("ours, 10 readers", r#"{"writes_per_s": 3}"#),
             ("client-go, 10 readers", r#"{"writes_per_s": 0}"#),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_costs_what_63_more_add_by_63() {
+    fn the_cost_of_a_handler_is_the_difference_of_63_divided_by_63() {
         let samples = samples(&[
             ("ours, 1 handlers", r#"{"ns_per_event": 1000}"#),
             ("ours, 64 handlers", r#"{"ns_per_event": 7300}"#),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_reached_from_its_side() {
+    fn a_limit_includes_its_value() {
         assert_eq!(Bound::AtMost(0.5).is_reached(0.5), Some(true));
         assert_eq!(Bound::AtMost(0.5).is_reached(0.51), Some(false));
         assert_eq!(Bound::AtLeast(2.0).is_reached(2.0), Some(true));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_goal_names_is_measured() {
+    fn every_case_of_a_goal_is_measured() {
         let cases = cases(&Plan::full(5, 50_000));
         let measured = |name: &str| cases.iter().any(|case| case.name == name);
         for goal in goals().iter().filter(|goal| !goal.case.contains("packed")) {

@@ -1,13 +1,13 @@
-//! On what is measured, and with which settings: whatever a reader needs to measure it again.
+//! Hardware and settings of a measurement, as a reader needs them to repeat it.
 
 use std::{fmt::Write as _, fs, thread};
 
 use anyhow::{Context as _, Result};
 
-/// Settings as a list of Markdown.
+/// Returns the settings as a Markdown list.
 ///
 /// # Errors
-/// It is not Linux.
+/// Returns an error without Linux's `/proc`.
 pub(crate) fn settings(versions: &[(String, String)]) -> Result<String> {
     let cpu = read("/proc/cpuinfo")?;
     let kernel = read("/proc/sys/kernel/osrelease")?;
@@ -16,7 +16,7 @@ pub(crate) fn settings(versions: &[(String, String)]) -> Result<String> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let mut list = String::new();
     let mut say = |name: &str, what: &str| {
-        // Writing to a text can't fail.
+        // Writing to a `String` can't fail.
         let _ = writeln!(list, "- {name}: {what}");
     };
     let model = field(&cpu, "model name").unwrap_or_else(|| "unknown".to_owned());
@@ -41,14 +41,14 @@ pub(crate) fn settings(versions: &[(String, String)]) -> Result<String> {
     Ok(list)
 }
 
-/// Memory that a new program could have, in KiB.
+/// Returns the memory that is available to a new program, in KiB.
 ///
 /// # Errors
-/// It is not Linux.
+/// Returns an error without Linux's `/proc`.
 pub(crate) fn available_kib() -> Result<f64> {
     let memory = read("/proc/meminfo")?;
-    let available = field(&memory, "MemAvailable").context("/proc/meminfo says less than usual")?;
-    kib(&available).with_context(|| format!("{available} is no amount of memory"))
+    let available = field(&memory, "MemAvailable").context("/proc/meminfo has no MemAvailable")?;
+    kib(&available).with_context(|| format!("{available} is not an amount of memory in kB"))
 }
 
 fn kib(amount: &str) -> Option<f64> {
@@ -59,7 +59,7 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("can't read {path}"))
 }
 
-/// The value of the first line with this name, where names and values stand with a colon between.
+/// Returns the value of the first line `name: value` with this name.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (before, value) = line.split_once(':')?;

@@ -1,9 +1,10 @@
-//! `cargo xtask bench`: our informer and its peers beside the neutral source, one after the other, round
-//! for round.
+//! `cargo xtask bench`: measures our informer and its peers with the neutral source.
 //!
-//! Guarantees: every program is built in release and measured by itself, against a source of its own that
-//! has just begun; programs alternate (ABC ABC …), so that what the machine does meanwhile befalls all;
-//! what is shown is the median of the rounds, with the least and the most beside it.
+//! Guarantees: each program is a release build, and runs alone with a newly started source. Programs
+//! alternate within a round (ABC ABC …), so that other load on the machine affects all of them. A figure is
+//! the median of the rounds, followed by the minimum and the maximum.
+//!
+//! It does not measure the cost for a server; `cargo xtask bench real` does.
 
 mod output;
 mod machine;
@@ -34,7 +35,7 @@ use self::{
     samples::Samples,
 };
 
-/// What may be asked for.
+/// Command-line options.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask bench",
@@ -44,20 +45,20 @@ use self::{
 struct Options {
     #[command(subcommand)]
     command: Option<Command>,
-    /// How often each program is measured
+    /// Number of rounds; each program is measured once per round
     #[arg(long, default_value_t = 5, value_name = "N")]
     rounds: usize,
-    /// Pods in the source
+    /// Number of pods in the source
     #[arg(long, default_value_t = 50_000, value_name = "N")]
     pods: u32,
-    /// Only this; may be given several times
+    /// Measure only this topic; may be repeated
     #[arg(long, value_enum, value_name = "TOPIC")]
     only: Vec<Topic>,
-    /// Where the chunks of the source's lists and watches end; BENCHMARKING.md is written only with those of
-    /// a server
+    /// Where the source splits lists and watches into chunks; only with `server`, results are written to
+    /// BENCHMARKING.md
     #[arg(long, value_enum, default_value_t = Chunks::Server)]
     chunks: Chunks,
-    /// One round with 2,000 pods, under two minutes once built; writes nothing
+    /// Run one round with 2,000 pods, less than two minutes after the build; writes nothing
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -66,7 +67,7 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measures what a first list and events cost a real kube-apiserver (needs Go)
+    /// Measure the cost of a first list and of events for a real kube-apiserver (needs Go)
     Real(real::Options),
 }
 
@@ -126,14 +127,14 @@ fn run(options: &Options) -> Result<()> {
     readme.write()
 }
 
-/// Each case once a round.
+/// Measures each case once per round.
 fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> Result<Samples> {
     let mut samples = Samples::default();
     let cases: Vec<_> = case::cases(plan).into_iter().filter(wanted).collect();
     for round in 1..=plan.rounds {
         for case in cases.iter().filter(|case| round <= case.rounds) {
             if !case.has_room(&samples, machine::available_kib()?) {
-                eprintln!("{}: left out, for there is not so much memory", case.name);
+                eprintln!("{}: skipped, not enough memory", case.name);
                 continue;
             }
             eprintln!("round {round} of {}: {}", plan.rounds, case.name);
@@ -145,9 +146,10 @@ fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> 
     Ok(samples)
 }
 
-/// The plots of the topic `scale`.
+/// Draws the plots of the topic `scale`.
 fn draw(folder: &Path, samples: &Samples) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("can't create {}", folder.display()))?;
     for picture in &plot::PICTURES {
         picture.draw(folder, samples)?;
     }

@@ -1,4 +1,4 @@
-//! The options that every measurement has.
+//! Options of all measurements.
 
 use std::path::PathBuf;
 
@@ -7,30 +7,30 @@ use clap::Args;
 
 use crate::samples::Samples;
 
-/// Options of every measurement.
+/// Options of all measurements.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Common {
-    /// Only programs whose name contains this
+    /// Measure only programs whose name contains this text
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub(crate) program: String,
-    /// Measures nothing; reads the standard error of an earlier run, which may be incomplete, from this file
+    /// Measure nothing; read the standard error of an earlier run, which may be incomplete, from this file
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Uses the programs of the last build
+    /// Use the programs of the last build
     #[arg(long)]
     built: bool,
 }
 
 impl Common {
-    /// Whether the programs have to be built.
+    /// Returns whether the programs must be built.
     pub(crate) fn builds(&self) -> bool {
         !self.built && self.log.is_none()
     }
 
-    /// The samples of an earlier run, if its log is given.
+    /// Returns the samples of an earlier run, if its log is given.
     ///
     /// # Errors
-    /// The file can't be read, or is not such a log.
+    /// Returns an error if the file can't be read or is not such a log.
     pub(crate) fn logged(&self) -> Result<Option<Samples>> {
         let Some(log) = &self.log else {
             return Ok(None);

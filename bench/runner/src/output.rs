@@ -1,13 +1,13 @@
-//! What the program prints to standard output.
+//! Standard output of the program.
 
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
 
-/// Prints a text and ends its line.
+/// Prints a text and a line break.
 ///
 /// # Errors
-/// Standard output is closed.
+/// Returns an error if standard output is closed.
 pub(crate) fn say(text: &str) -> Result<()> {
-    writeln!(std::io::stdout(), "{text}").context("nobody reads the tables")
+    writeln!(std::io::stdout(), "{text}").context("standard output is closed")
 }

@@ -1,54 +1,54 @@
-//! How much is measured.
+//! Topics and sizes of a run.
 
 use clap::ValueEnum;
 
-/// What a table is about.
+/// Topic of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Topic {
-    /// What the objects are like that the source has.
+    /// Sizes of the objects in the source.
     Corpora,
-    /// Time and CPU time until all is in the cache.
+    /// Wall time and CPU time of the first sync.
     Sync,
-    /// Memory at its peak and afterwards.
+    /// Peak memory of the sync, and memory afterwards.
     Memory,
-    /// Events as fast as they are taken, and latencies at a fixed rate.
+    /// Throughput of events, and latencies at a fixed rate.
     Events,
-    /// Everything listed again after an expired watch.
+    /// A new list after an expired watch.
     Relist,
-    /// Reads of the cache beside writes.
+    /// Reads of the cache during writes.
     Reads,
-    /// The work queue, and one event to many handlers.
+    /// The work queue, and the delivery of each event to many handlers.
     Queue,
-    /// Time and memory from ten thousand objects to a million.
+    /// Time and memory from 10,000 to 1,000,000 objects.
     Scale,
 }
 
-/// Sizes of one run of the whole comparison.
+/// Sizes of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) pods: u32,
     pub(crate) topics: Vec<Topic>,
-    /// Events as fast as they go.
+    /// Number of events sent without a rate limit.
     pub(crate) events: usize,
     /// Seconds of events at each of [`RATES`].
     pub(crate) paced: usize,
     pub(crate) relists: usize,
     pub(crate) readers: &'static [usize],
-    /// How long readers read.
+    /// Seconds of reading.
     pub(crate) seconds: usize,
-    /// Keys through the work queue.
+    /// Number of keys that pass through the work queue.
     pub(crate) items: usize,
-    /// Events to many handlers.
+    /// Number of events that are delivered to many handlers.
     pub(crate) fanned_out: usize,
     pub(crate) scale: &'static [u32],
 }
 
-/// Events a second where latencies are measured: below what any of the programs can take.
+/// Rates of the latency measurements, in events per second: below the throughput of every program.
 pub(crate) const RATES: [usize; 2] = [1_000, 4_000];
 
 impl Plan {
-    /// What `BENCHMARKING.md` shows.
+    /// Returns the plan of the results in `BENCHMARKING.md`.
     pub(crate) fn full(rounds: usize, pods: u32) -> Self {
         Self {
             rounds,
@@ -65,7 +65,7 @@ impl Plan {
         }
     }
 
-    /// Whether everything still works; its figures say little.
+    /// Returns a small plan that checks that everything works; its figures are not meaningful.
     pub(crate) fn quick() -> Self {
         Self {
             rounds: 1,

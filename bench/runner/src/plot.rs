@@ -1,7 +1,6 @@
-//! Plots of what grows with the number of objects, as SVG.
+//! Plots of costs by the number of objects, as SVG.
 //!
-//! Guarantees: axes begin at zero and are linear, so that costs that grow linearly are straight lines
-//! through the corner.
+//! Guarantees: axes start at zero and are linear, so that linear costs are straight lines through the origin.
 
 use std::{ops::Range, path::Path};
 
@@ -21,7 +20,7 @@ use crate::{
     samples::Samples,
 };
 
-/// One plot: what of each program by the number of objects.
+/// One plot: a field of each program by the number of objects.
 pub(crate) struct Picture {
     file: &'static str,
     title: &'static str,
@@ -29,7 +28,7 @@ pub(crate) struct Picture {
     factor: f64,
 }
 
-/// All of them.
+/// All plots.
 pub(crate) const PICTURES: [Picture; 3] = [
     Picture {
         file: "sync.svg",
@@ -53,14 +52,14 @@ pub(crate) const PICTURES: [Picture; 3] = [
 
 const SIZE: (u32, u32) = (800, 480);
 
-/// A name and its points, thousands of objects to a value.
+/// A name and its points: thousands of objects, and the value.
 type Line = (String, Vec<(f64, f64)>);
 
 impl Picture {
-    /// Writes it into the folder.
+    /// Writes the plot into the folder.
     ///
     /// # Errors
-    /// It can't be written.
+    /// Returns an error if the file can't be written.
     pub(crate) fn draw(&self, folder: &Path, samples: &Samples) -> Result<()> {
         let path = folder.join(self.file);
         let lines = self.lines(samples);
@@ -84,7 +83,7 @@ impl Picture {
     }
 }
 
-/// From zero to a little above the highest.
+/// Returns the range of an axis, from zero to 5 % above the maximum.
 fn range(values: impl Iterator<Item = f64>) -> Range<f64> {
     let highest = values.fold(0.0, f64::max);
     0.0..if highest > 0.0 { highest * 1.05 } else { 1.0 }
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_a_point_for_each_size_that_was_measured() {
+    fn a_line_has_a_point_for_each_measured_size() {
         let mut samples = Samples::default();
         for (pods, seconds) in [(10_000, 1), (50_000, 5)] {
             let line = format!("{{\"sync_s\": {seconds}}}");
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_begin_at_zero() {
+    fn axes_start_at_zero() {
         assert_eq!(range([2.0, 20.0].into_iter()), 0.0..21.0);
         assert_eq!(range(std::iter::empty()), 0.0..1.0);
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench real`: measures the cost of a first list and of events at a real kube-apiserver, by client.
+//! `cargo xtask bench real`: measures what a first list and events cost a real kube-apiserver, by client.
 //!
 //! Guarantees: each block of runs starts a new kube-apiserver over the same etcd, so another client's heap
 //! does not influence it; the runs of a block follow each other; blocks of different clients alternate.
@@ -31,25 +31,25 @@ use crate::{
 /// Command-line options of the measurement against a real server.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Blocks of runs of each client
+    /// Number of blocks of runs per client
     #[arg(long, default_value_t = 2, value_name = "N")]
     rounds: usize,
-    /// Runs of a block
+    /// Number of runs per block
     #[arg(long, default_value_t = 5, value_name = "N")]
     runs: usize,
-    /// Pods in the server
+    /// Number of pods in the server
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pods: usize,
-    /// Changes of pods while clients watch
+    /// Number of changes of pods while clients watch
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     events: usize,
-    /// Changes a second
+    /// Changes per second
     #[arg(long, default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
-    /// How many clients list at the same time; may be given several times
+    /// Number of clients that list at the same time; may be repeated
     #[arg(long, default_values_t = [1, 16], value_name = "N")]
     clients: Vec<usize>,
-    /// One run with 500 pods, and 1 and 2 clients, to check that everything works; writes nothing
+    /// Run once with 500 pods, and 1 and 2 clients, to check that everything works; writes nothing
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -97,7 +97,7 @@ const CASES: [(&str, Program, &str); 8] = [
 /// Measures, prints the tables, and writes them to `BENCHMARKING.md`.
 ///
 /// # Errors
-/// A build, the server or a client fails, or the process receives an interrupt.
+/// Returns an error if a build, the server or a client fails, or if the process is interrupted.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut options = options.clone();
     if options.quick {
@@ -133,7 +133,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     document.write()
 }
 
-/// Stops the server and the clients at an interrupt, by dropping the measurement.
+/// Measures until an interrupt, which drops the measurement and so stops the server and the clients.
 async fn measure_until_interrupted(
     options: &Options,
     programs: &Programs,

@@ -1,18 +1,18 @@
-//! What was measured: the numbers that programs printed, by case and field.
+//! The numbers that programs printed, by case and field.
 //!
-//! Guarantees: a field is what `bench/README.md` defines; one that a program prints as `null`, or not at
-//! all, has no samples.
+//! Guarantees: a field that a program prints as `null`, or not at all, has no samples. `bench/README.md`
+//! defines the fields.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
-/// All rounds of all cases.
+/// The samples of all rounds of all cases.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(BTreeMap<(String, String), Vec<f64>>);
 
-/// The middle and the ends of a field's samples.
+/// Minimum, median and maximum of a field's samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) least: f64,
@@ -21,11 +21,11 @@ pub(crate) struct Spread {
 }
 
 impl Samples {
-    /// Takes what a run wrote to standard error while it measured, as far as it came: a line that ends with
-    /// the name of a case, and behind it, indented, the figures.
+    /// Reads the standard error of a run, which may be incomplete: each line that ends with the name of a
+    /// case is followed by an indented line with its figures.
     ///
     /// # Errors
-    /// Figures that are no object of JSON.
+    /// Returns an error if the figures are not a JSON object.
     pub(crate) fn of_log(log: &str) -> Result<Self> {
         let mut samples = Self::default();
         let mut case = "";
@@ -36,7 +36,7 @@ impl Samples {
             {
                 case = name;
             } else if !case.is_empty()
-                // Cargo indents its lines too, and has ended before the first case.
+                // Cargo's output is indented too, but ends before the first case.
                 && let Some(figures) = line.strip_prefix("  ")
             {
                 samples.add(case, figures)?;
@@ -45,10 +45,10 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Takes the numbers of a line.
+    /// Adds the numbers of a line of JSON.
     ///
     /// # Errors
-    /// It is no object of JSON.
+    /// Returns an error if the line is not a JSON object.
     pub(crate) fn add(&mut self, case: &str, line: &str) -> Result<()> {
         let fields: Map<String, Value> =
             serde_json::from_str(line).with_context(|| format!("not a line of figures: {line}"))?;
@@ -78,7 +78,7 @@ impl Samples {
     }
 }
 
-/// The middle of numbers in order; of an even number of them, that between the two in the middle.
+/// Returns the median of sorted numbers: for an even count, the mean of the two in the middle.
 fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_the_one_in_the_middle_however_far_the_others_are() {
+    fn outliers_do_not_change_the_median() {
         assert_eq!(of(&[3.0, 100.0, 1.0]).median("a", "x"), Some(3.0));
         assert_eq!(of(&[4.0, 1.0, 100.0, 3.0]).median("a", "x"), Some(3.5));
         assert_eq!(of(&[7.0]).median("a", "x"), Some(7.0));
     }
 
     #[test]
-    fn the_ends_are_shown_beside_it() {
+    fn a_spread_has_the_minimum_and_the_maximum() {
         let spread = of(&[3.0, 100.0, 1.0]).spread("a", "x").unwrap();
         assert_eq!(
             (spread.least.to_bits(), spread.most.to_bits()),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_a_run_that_was_broken_off_has_what_it_measured() {
+    fn the_log_of_an_interrupted_run_has_the_samples_so_far() {
         let log = "   Compiling ring v0.17.14\nround 1 of 2: ours, typed\ntoo old: the oldest is 7\n  {\"x\": 1}\nround 1 of 2: kube-rs\n  {\"x\": 5}\nround 2 of 2: ours, typed\n  {\"x\": 3}\nround 2 of 2: kube-rs\n";
         let samples = Samples::of_log(log).unwrap();
         assert_eq!(samples.median("ours, typed", "x"), Some(2.0));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_an_error_that_shows_it() {
+    fn a_line_that_is_not_json_is_an_error_that_contains_it() {
         let error = of(&[]).add("a", "panicked").unwrap_err();
         assert_eq!(error.to_string(), "not a line of figures: panicked");
     }

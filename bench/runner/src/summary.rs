@@ -1,14 +1,14 @@
-//! The tables that `BENCHMARKING.md` and `README.md` open with: the figures that readers look for first.
+//! The first tables of `BENCHMARKING.md` and `README.md`, with the most important figures.
 //!
-//! Guarantees: each figure is the median that another table of `BENCHMARKING.md` shows, in the same digits.
-//! A run that measures one topic therefore leaves no table with an older figure of it.
+//! Guarantees: each figure is the median of another table of `BENCHMARKING.md`, with the same digits. A run
+//! of one topic therefore updates these tables too.
 
 use crate::{document::Document, table::row};
 
-/// The place of both tables.
+/// Name of the place of both tables.
 const PLACE: &str = "summary";
 
-/// What readers call a program, and the name of its case.
+/// Name of a program in these tables, and the name of its case.
 const PROGRAMS: [(&str, &str); 4] = [
     ("kube-informer, typed (default)", "ours, typed"),
     ("kube-informer, packed", "ours, packed"),
@@ -16,13 +16,13 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("kube-rs", "kube-rs"),
 ];
 
-/// Where a figure stands in `BENCHMARKING.md`.
+/// Location of a figure in `BENCHMARKING.md`.
 struct Figure {
-    /// How the summary calls it.
+    /// Name of the figure in these tables.
     head: &'static str,
     table: &'static str,
     column: &'static str,
-    /// What follows the name of the case in the first cell of the row.
+    /// Text after the name of the case in the first cell of the row.
     suffix: &'static str,
 }
 
@@ -40,7 +40,7 @@ impl Figure {
         Self { suffix, ..self }
     }
 
-    /// The median alone; empty if the document has none.
+    /// Returns the median, or an empty text if the document has none.
     fn read<'a>(&self, document: &'a Document, case: &str) -> &'a str {
         let name = format!("{case}{}", self.suffix);
         let cell = document.cell(self.table, &name, self.column);
@@ -72,14 +72,14 @@ const BENCHMARKING: [Figure; 10] = [
     figure("first sync of 1,000,000 pods, s", "scale", "sync, s").of(MILLION),
 ];
 
-/// Puts both tables into their places.
+/// Replaces both tables.
 pub(crate) fn set(benchmarking: &mut Document, readme: &mut Document) {
     readme.set(PLACE, &by_program(benchmarking));
     let table = by_figure(benchmarking);
     benchmarking.set(PLACE, &table);
 }
 
-/// A row for each program.
+/// Returns a table with one row per program.
 fn by_program(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(README.iter().map(|figure| figure.head)));
     table += &rule(README.len());
@@ -90,7 +90,7 @@ fn by_program(document: &Document) -> String {
     table
 }
 
-/// A row for each figure.
+/// Returns a table with one row per figure.
 fn by_figure(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(PROGRAMS.map(|(name, _)| name)));
     table += &rule(PROGRAMS.len());
@@ -135,7 +135,7 @@ mod tests {
 ";
 
     #[test]
-    fn a_summary_has_the_medians_that_the_other_tables_show() {
+    fn a_summary_has_the_medians_of_the_other_tables() {
         let mut benchmarking = Document::of(&format!("{OLD}{TABLES}"));
         let mut readme = Document::of(OLD);
         set(&mut benchmarking, &mut readme);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summaries_in_the_repository_are_those_of_its_tables() {
+    fn the_summaries_in_the_repository_match_its_tables() {
         let texts = [
             include_str!("../../../BENCHMARKING.md"),
             include_str!("../../../README.md"),
@@ -170,7 +170,10 @@ mod tests {
         let [mut benchmarking, mut readme] = texts.map(Document::of);
         set(&mut benchmarking, &mut readme);
         for (document, text) in [&benchmarking, &readme].into_iter().zip(texts) {
-            assert!(document.text() == text, "`cargo xtask bench` writes it");
+            assert!(
+                document.text() == text,
+                "run `cargo xtask bench` to update it"
+            );
         }
         for (name, _) in PROGRAMS {
             for figure in &README {

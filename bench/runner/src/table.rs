@@ -1,4 +1,4 @@
-//! Tables of Markdown from what was measured.
+//! Markdown tables of the samples.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::{
     samples::Samples,
 };
 
-/// A column: its head, the field, what that is multiplied by, and digits after the point.
+/// A column: head, field, factor, and digits after the decimal point.
 type Column = (&'static str, &'static str, f64, usize);
 
 const MIB: f64 = 1.0 / 1024.0;
@@ -67,7 +67,7 @@ const SCALE: &[Column] = &[
     ("steady, MiB", "steady_kib", MIB, 0),
 ];
 
-/// The sections of the document that this plan has measured, by name.
+/// Returns the sections of the document that this plan has measured, by name.
 pub(crate) fn sections(plan: &Plan, samples: &Samples) -> Vec<(String, String)> {
     let mut sections = Vec::new();
     for topic in &plan.topics {
@@ -102,7 +102,7 @@ fn columns(topic: Topic) -> (&'static str, &'static [Column]) {
     }
 }
 
-/// The cases that a topic's table has a row for.
+/// Returns the names of the cases in a topic's table.
 fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     if topic == Topic::Scale {
         let sizes = |name: &str| plan.scale.iter().map(|pods| of_size(name, *pods)).collect();
@@ -120,8 +120,8 @@ fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     names.filter(|name| !name.ends_with("/s")).collect()
 }
 
-/// One row a case, one column a field: the median, and behind it the least and the most where they differ
-/// as shown. A case, or a field, without samples has none.
+/// Returns a table with a row per case and a column per field: the median, followed by minimum and maximum if
+/// they differ in the shown digits. Cases and fields without samples are omitted.
 fn figures(names: &[String], columns: &[Column], samples: &Samples) -> String {
     let measured = |column: &&Column| {
         let has = |name: &String| samples.spread(name, column.1).is_some();
@@ -156,7 +156,7 @@ fn cell(name: &str, (_, field, factor, digits): &Column, samples: &Samples) -> S
     }
 }
 
-/// One row a goal that was measured.
+/// Returns a table with a row per measured goal, or an empty text.
 fn reached(topic: Topic, samples: &Samples) -> String {
     let mut rows = String::new();
     for goal in goals().iter().filter(|goal| goal.topic == topic) {
@@ -185,7 +185,7 @@ fn said(reached: bool) -> &'static str {
     if reached { "reached" } else { "not reached" }
 }
 
-/// Three digits that count.
+/// Formats a value with three significant digits, without decimals from 100 on.
 pub(crate) fn short(value: f64) -> String {
     let digits = match value.abs() {
         above if above >= 99.95 => 0,
@@ -196,7 +196,7 @@ pub(crate) fn short(value: f64) -> String {
     grouped(&format!("{value:.digits$}"))
 }
 
-/// With a comma between thousands.
+/// Inserts commas between thousands.
 pub(crate) fn grouped(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
     let (sign, digits) = whole.split_at(whole.len() - whole.trim_start_matches('-').len());
@@ -213,7 +213,7 @@ pub(crate) fn grouped(number: &str) -> String {
 pub(crate) fn row<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
     let mut row = String::from("|");
     for cell in cells {
-        // Writing to a text can't fail.
+        // Writing to a `String` can't fail.
         let _ = write!(row, " {cell} |");
     }
     row + "\n"

@@ -1,6 +1,7 @@
-//! One event is told to many handlers, as fast as they take them.
+//! Measures the delivery of each event to many handlers.
 //!
-//! Guarantees: every handler has been told of every event when the clock stops.
+//! Guarantees: the clock stops after each handler has received every event. Events are sent as fast as the
+//! handlers receive them.
 
 use std::sync::{
     Arc,
@@ -16,7 +17,7 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{line, memory_source};
 
-/// How many of what.
+/// Options of the benchmark.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Handlers
@@ -30,10 +31,13 @@ pub(crate) struct Options {
     pods: usize,
 }
 
-/// Prints the time of one event, told to all.
+/// Prints the time per event, delivered to all handlers.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let (handlers, events) = (options.handlers, options.events);
-    ensure!(handlers > 0 && events > 0, "both are at least 1");
+    ensure!(
+        handlers > 0 && events > 0,
+        "--handlers and --events must be at least 1"
+    );
     let (source, mut writer) = memory_source::pods(options.pods);
     let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
     let told_all = Arc::new(Notify::new());
@@ -43,7 +47,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         let (left, told_all) = (Arc::clone(&left), Arc::clone(&told_all));
         let mut mine = events;
         let told = move |_, _| {
-            // A counter of its own, so that handlers don't wait for each other's processor cache.
+            // A counter per handler, so that handlers do not share a cache line.
             mine -= 1;
             if mine == 0 && left.fetch_sub(u64::from(events), Ordering::AcqRel) == u64::from(events)
             {

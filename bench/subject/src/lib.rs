@@ -1,10 +1,11 @@
-//! Our informer as a process that is measured, on the library's public API alone.
+//! Our informer as a measured process. It uses only the public API of the library.
 //!
-//! Guarantees: each subcommand prints exactly one line of JSON to standard output and ends with 0, or
-//! says on standard error why it can't.
+//! Guarantees: each subcommand prints one line of JSON to standard output and exits with 0, or prints an
+//! error to standard error and exits with a nonzero code. With `--kubeconfig`, lines for the parent process
+//! precede the JSON.
 //!
-//! It uses Tokio's runtime with a worker per processor, and the defaults of the library except where a flag
-//! says something else. Which allocator it uses is the choice of the program that calls [`run`].
+//! It uses Tokio's multi-threaded runtime with one worker per processor, and the defaults of the library
+//! unless a flag changes them. The program that calls [`run`] selects the allocator.
 
 mod line;
 mod memory_source;
@@ -18,7 +19,7 @@ use clap::{Parser, Subcommand};
 
 use self::observe::Store;
 
-/// What is measured; without a subcommand an informer against a source.
+/// Without a subcommand, measures an informer that reads from a source
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -26,28 +27,28 @@ struct Arguments {
     command: Option<Command>,
     #[command(flatten)]
     flags: Option<gauge::Flags>,
-    /// In which form the cache keeps objects
+    /// Form of the objects in the cache
     #[arg(long, value_enum, default_value_t = Store::Typed)]
     store: Store,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Readers list a namespace without pause while one writes
+    /// Readers list a namespace without pause, while one writer changes pods
     Reads(readers::Options),
-    /// A key goes through a work queue: add, get, done
+    /// Each key passes through a work queue: add, get, done
     Queue(queue::Options),
-    /// One event is told to many handlers
+    /// Each event is delivered to many handlers
     FanOut(fan_out::Options),
 }
 
-/// Measures what the command line says.
+/// Runs the measurement that the command line selects.
 ///
 /// # Errors
-/// It can't be measured.
+/// Returns an error if the flags are incomplete or the measurement fails.
 ///
 /// # Panics
-/// There is no room for a runtime.
+/// Panics if Tokio's runtime can't be created.
 #[tokio::main]
 pub async fn run() -> Result<()> {
     let arguments = Arguments::parse();

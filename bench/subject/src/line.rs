@@ -1,10 +1,10 @@
-//! The line of JSON that a subcommand prints.
+//! Output of a subcommand.
 
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
 
-/// The one line of a subcommand.
+/// Prints the line of JSON.
 pub(crate) fn print(line: &serde_json::Value) -> Result<()> {
-    writeln!(std::io::stdout(), "{line}").context("nobody reads the line")
+    writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }

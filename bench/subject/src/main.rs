@@ -1,4 +1,4 @@
-//! `subject`, with an allocator made for several threads, as Go's runtime brings one.
+//! `subject` with jemalloc, an allocator for multi-threaded programs; Go's runtime includes one.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,8 +1,9 @@
-//! Small pods in memory as a source, where the cost of a server and of large objects must not hide what is
-//! measured.
+//! Small pods in memory as a source, for measurements that exclude the cost of a server and of large objects.
 //!
-//! Guarantees: the list is complete when the source is made; a watch tells what is written, in order, and
-//! a writer waits where the informer takes no more than [`ON_THE_WAY`] ahead.
+//! Guarantees: the list is complete when the source is created. The first watch delivers all writes in order.
+//! A writer waits while [`ON_THE_WAY`] events are not yet read.
+//!
+//! It does not support a second watch: a later one stays open without events.
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
@@ -12,16 +13,16 @@ use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher, Re
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-/// Events between writer and informer.
+/// Maximum number of events between writer and informer.
 const ON_THE_WAY: usize = 64;
 
-/// Where all pods are; also the name of the one namespace of client-go's benchmark.
+/// The namespace of all pods, as in client-go's benchmark.
 pub(crate) const NAMESPACE: &str = "default";
 
-/// The source.
+/// A source of small pods.
 pub(crate) struct MemorySource {
     list: Bytes,
-    /// Taken by the first watch, for there is one.
+    /// Taken by the first watch.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct PodWriter {
     events: mpsc::Sender<Bytes>,
 }
 
-/// This number of pods with metadata alone, as in client-go's benchmark.
+/// Returns a source with this number of pods, which have only metadata, as in client-go's benchmark.
 pub(crate) fn pods(pods: usize) -> (MemorySource, PodWriter) {
     let items: Vec<_> = (0..pods).map(|number| pod(number, number + 1)).collect();
     let list = format!(
@@ -54,7 +55,7 @@ pub(crate) fn pods(pods: usize) -> (MemorySource, PodWriter) {
 }
 
 fn pod(number: usize, revision: usize) -> String {
-    // Names of twenty letters, as in client-go's benchmark; neighbours are far from each other.
+    // Names have 20 characters, as in client-go's benchmark. Consecutive numbers give distant names.
     let mixed = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     format!(
         r#"{{"metadata":{{"name":"{mixed:020}","namespace":"{NAMESPACE}","uid":"{number}","resourceVersion":"{revision}"}}}}"#
@@ -62,16 +63,16 @@ fn pod(number: usize, revision: usize) -> String {
 }
 
 impl PodWriter {
-    /// Changes the pod of this number, counted around.
+    /// Writes a change of the pod with this number, modulo the number of pods.
     ///
     /// # Errors
-    /// The informer has gone.
+    /// Returns an error if the informer has stopped.
     pub(crate) async fn write(&mut self, number: usize) -> Result<()> {
         self.revision += 1;
         let object = pod(number % self.pods, self.revision);
         let event = format!("{{\"type\":\"MODIFIED\",\"object\":{object}}}\n");
         let sent = self.events.send(event.into()).await;
-        sent.context("the informer has gone")
+        sent.context("the informer has stopped")
     }
 }
 
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_twenty_letters_and_differ() {
+    fn names_have_twenty_characters_and_differ() {
         let name = |number| pod(number, 1)[21..41].to_owned();
         assert_eq!(name(0), "00000000000000000000");
         let names: std::collections::BTreeSet<_> = (0..10_000).map(name).collect();

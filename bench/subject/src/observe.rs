@@ -1,4 +1,4 @@
-//! An informer over pods of the source, with one handler, from its start to its last relist.
+//! Measures an informer over the pods of the source, with one handler, from its start to its last relist.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use kube_informer::{
 };
 use tokio::{sync::oneshot, task::JoinSet};
 
-/// In which form the cache keeps objects.
+/// Form of the objects in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Store {
-    /// As values of their type.
+    /// Values of their type.
     Typed,
     /// Compressed.
     Packed,
 }
 
-/// Prints the line of one run.
+/// Prints the result of one run.
 pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
     let told = Arc::new(Told::default());
     let start = Start::new();
@@ -55,7 +55,7 @@ pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
     let registration = pods.handler(handler).register()?;
     let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
-    // Dropping the other end stops it too.
+    // Dropping the sender stops the controller too.
     tasks.spawn(controller.run(async { drop(stopped.await) }));
     let synced = async { Ok(registration.wait_for_sync().await?) };
     gauge::observe(flags, &told, start, synced).await?;
@@ -68,7 +68,9 @@ pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
 
 async fn config(server: Server<'_>) -> Result<Config> {
     match server {
-        Server::Neutral(address) => Ok(Config::new(address.parse().context("--server is no URL")?)),
+        Server::Neutral(address) => Ok(Config::new(
+            address.parse().context("--server is not a URL")?,
+        )),
         Server::Real(path) => {
             let file = Kubeconfig::read_from(path)?;
             Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
@@ -76,10 +78,10 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// The handler.
+/// The handler that records events in [`Told`].
 struct Counting {
     told: Arc<Told>,
-    /// Whether it looks into objects, which a cache that keeps them otherwise has to decode then.
+    /// Whether the handler reads objects. A packed cache then decodes them.
     looks: bool,
 }
 
@@ -110,7 +112,7 @@ fn containers(object: &Object<Pod>) -> usize {
     spec.map_or(0, |spec| spec.containers.len())
 }
 
-/// When the source sent it.
+/// Returns the time stamp of the source.
 fn sent(pod: &Pod) -> Option<&str> {
     let annotations = pod.metadata.annotations.as_ref()?;
     annotations.get("bench/ts").map(String::as_str)

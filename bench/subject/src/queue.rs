@@ -1,4 +1,4 @@
-//! A key goes through a work queue: add, get, done; one thread, nothing waits.
+//! Measures a work queue: add, get and done of one key after the other, on one thread, without waiting.
 
 use std::{hint::black_box, sync::Arc};
 
@@ -9,28 +9,28 @@ use kube_informer::workqueue::{RateLimitingQueue, rate_limiter};
 
 use crate::line;
 
-/// Keys that take turns, as in client-go's `BenchmarkQueue`.
+/// Number of different keys, as in client-go's `BenchmarkQueue`.
 const KEYS: usize = 100;
 
-/// How often.
+/// Options of the benchmark.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Keys that go through
+    /// Number of keys that pass through the queue
     #[arg(long, default_value_t = 3_000_000, value_name = "N")]
     items: u32,
 }
 
-/// Prints the time of one key.
+/// Prints the time per key.
 ///
-/// A key is a shared text, which costs as much to copy as a Go string: a pointer.
+/// A key is an `Arc<str>`: copying it copies a pointer, as for a Go string.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let keys: Vec<Arc<str>> = (0..KEYS).map(|key| format!("key-{key}").into()).collect();
     let queue = RateLimitingQueue::<Arc<str>>::new(rate_limiter::controller_default());
-    ensure!(options.items > 0, "--items is at least 1");
+    ensure!(options.items > 0, "--items must be at least 1");
     let start = Start::new();
     for key in keys.iter().cycle().take(options.items as usize) {
         queue.add(Arc::clone(key));
-        let item = queue.get().await.context("nobody shuts the queue down")?;
+        let item = queue.get().await.context("the queue was shut down")?;
         black_box(item.key());
         item.done();
     }

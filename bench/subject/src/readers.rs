@@ -1,9 +1,8 @@
-//! client-go's `BenchmarkSharedIndexInformer`, re-made: readers list all pods of a namespace without
-//! pause while one writes.
+//! A port of client-go's `BenchmarkSharedIndexInformer`: readers list all pods of a namespace without pause,
+//! while one writer changes pods.
 //!
-//! Guarantees: a read has looked at every pod; a write counts when the handler has been told of it and
-//! has found it, or a later one, in a fresh read. [`WINDOW`] writes are under way at a time, as in
-//! client-go's.
+//! Guarantees: each read accesses every pod. A write counts when the handler has received it and finds it, or
+//! a later state, in a new read. At most [`WINDOW`] writes are in flight, as in client-go's benchmark.
 
 use std::{
     hint::black_box,
@@ -30,32 +29,32 @@ use crate::{
 /// `queuedEvents` of client-go's benchmark.
 const WINDOW: usize = 10;
 
-/// How many readers of what, and for how long.
+/// Options of the benchmark.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Pods in the cache
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pods: usize,
-    /// Readers
+    /// Number of readers
     #[arg(long, default_value_t = 0, value_name = "N")]
     readers: usize,
-    /// For how long they read
+    /// Duration of the measurement
     #[arg(long, default_value_t = 3, value_name = "SECONDS")]
     seconds: u64,
-    /// What a reader is
+    /// How readers run
     #[arg(long, value_enum, default_value_t = Readers::Threads, value_name = "WHAT")]
     readers_as: Readers,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Readers {
-    /// A thread of the system each.
+    /// Each reader is a thread.
     Threads,
-    /// A task of the informer's own runtime each, which gives way after each read.
+    /// Each reader is a task of the informer's runtime, and yields after each read.
     Tasks,
 }
 
-/// What has been done since the clock started.
+/// Counts since the start, and whether readers must stop.
 #[derive(Debug, Default)]
 struct Done {
     reads: AtomicU64,
@@ -63,7 +62,7 @@ struct Done {
     over: AtomicBool,
 }
 
-/// Prints reads and writes a second.
+/// Prints reads and writes per second.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let (source, writer) = memory_source::pods(options.pods);
     let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
@@ -76,7 +75,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     tasks.spawn(write(writer, window));
     let threads = readers(options, &pods.indexer(), &done, &mut tasks)?;
 
-    // The first second is that of threads that start and caches that fill.
+    // Warm-up of one second: threads start and processor caches fill.
     sleep(Duration::from_secs(1)).await;
     let counts = || [&done.reads, &done.writes].map(|count| count.load(Ordering::Relaxed));
     let before = counts();
@@ -96,15 +95,12 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     }))
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of some seconds are far below 2^52"
-)]
+#[expect(clippy::cast_precision_loss, reason = "the counts are far below 2^52")]
 fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// The handler: reads what it was told of, and lets the next write go.
+/// Returns the handler: it reads the pod that it received, and allows the next write.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,
@@ -120,9 +116,9 @@ fn counting(
     }
 }
 
-/// Changes one pod after the other, as many at a time as the window lets; ends when the informer does.
+/// Changes one pod after the other, within the window. Returns when the informer ends.
 async fn write(mut writer: PodWriter, window: Arc<Semaphore>) {
-    // A step that is prime to the number of pods reaches all of them.
+    // The step is a prime number. It reaches all pods if it does not divide their number.
     for number in (0..).step_by(7_919) {
         let Ok(permit) = window.acquire().await else {
             return;
@@ -151,7 +147,7 @@ fn readers(
                     }
                 };
                 let thread = thread::Builder::new().spawn(reading);
-                threads.push(thread.context("no thread for a reader")?);
+                threads.push(thread.context("cannot start a thread for a reader")?);
             }
             Readers::Tasks => {
                 tasks.spawn(async move {
@@ -166,7 +162,7 @@ fn readers(
     Ok(threads)
 }
 
-/// Looks at every pod of the namespace.
+/// Reads every pod of the namespace.
 fn read(indexer: &Indexer<Pod>, done: &Done) {
     let snapshot = indexer.snapshot();
     let mut length = 0;

@@ -1,9 +1,9 @@
-//! kube's `reflector` over `watcher`, as a process that is measured.
+//! kube's `reflector` over `watcher` as a measured process.
 //!
-//! Guarantees: it is set up as kube's documentation shows it to users who mind their memory: default
-//! features, the default back-off, managedFields dropped with `Event::modify`.
-//! The handler is what consumes the reflector's stream: it hears of an object after the store has it.
-//! Synced is the end of the first list.
+//! Guarantees: the setup follows kube's documentation for low memory use: default features, the default
+//! backoff, and managedFields dropped with `Event::modify`. The handler consumes the reflector's stream, so
+//! it receives an object after the store contains it. Synced means that the first list has ended and the
+//! store is ready.
 
 use std::{future::ready, sync::Arc};
 
@@ -23,20 +23,20 @@ use kube::{
 };
 use tokio::{sync::oneshot, task::JoinSet};
 
-/// What it is told.
+/// Command-line arguments.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(flatten)]
     flags: Flags,
 }
 
-/// Measures what the command line says.
+/// Runs the measurement that the command line selects.
 ///
 /// # Errors
-/// It can't be measured.
+/// Returns an error if the flags are incomplete or the measurement fails.
 ///
 /// # Panics
-/// There is no room for a runtime.
+/// Panics if Tokio's runtime can't be created.
 #[tokio::main]
 pub async fn run() -> Result<()> {
     let Arguments { flags } = Arguments::parse();
@@ -89,7 +89,9 @@ pub async fn run() -> Result<()> {
 
 async fn config(server: Server<'_>) -> Result<Config> {
     match server {
-        Server::Neutral(address) => Ok(Config::new(address.parse().context("--server is no URL")?)),
+        Server::Neutral(address) => Ok(Config::new(
+            address.parse().context("--server is not a URL")?,
+        )),
         Server::Real(path) => {
             let file = Kubeconfig::read_from(path)?;
             Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
@@ -97,11 +99,11 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// The handler.
+/// The handler that records events in [`Told`].
 struct Counting {
     told: Arc<Told>,
     looks: bool,
-    /// Who is told when the first list has ended.
+    /// Notified when the first list has ended.
     synced: Option<oneshot::Sender<()>>,
 }
 
@@ -124,7 +126,7 @@ impl Counting {
             }
             Event::InitDone => {
                 if let Some(synced) = self.synced.take() {
-                    // The waiting task has ended.
+                    // The receiver is dropped if the waiting task has ended.
                     let _ = synced.send(());
                 }
             }

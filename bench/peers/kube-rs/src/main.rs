@@ -1,4 +1,4 @@
-//! `peer-kube-rs`, with the allocator that ours is measured with.
+//! `peer-kube-rs` with jemalloc, the allocator of `subject`.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -35,7 +35,7 @@ impl Clients {
     /// Starts `count` processes of a program, each of which waits for `events` changes.
     ///
     /// # Errors
-    /// The program can't be started.
+    /// Returns an error if the program can't be started.
     pub(super) fn start(
         program: &Path,
         case: &Case,

@@ -39,7 +39,7 @@ impl Meter {
     /// Waits until an unused process has settled, and measures its idle cost.
     ///
     /// # Errors
-    /// The process does not exist, or the kernel is not Linux.
+    /// Returns an error if the process does not exist, or the kernel is not Linux.
     pub(super) async fn of_idle(id: u32) -> Result<Self> {
         let mut meter = Self { id, idle: 0.0 };
         meter.settle().await?;

@@ -16,7 +16,8 @@ const SEED: u64 = 1;
 /// Maximum number of concurrent requests.
 const PARALLEL: usize = 32;
 
-/// Distance between a changed pod and the next: a prime number, so that every pod has its turn.
+/// Distance between a changed pod and the next: a prime number. Every pod is changed if it does not divide
+/// their number.
 const STEP: usize = 7_919;
 
 /// Field manager of a pod's fields other than status, as in a cluster.
@@ -36,7 +37,7 @@ impl Pods {
     /// Creates `count` pods of the corpus, bound to nodes, and sets the status of each.
     ///
     /// # Errors
-    /// The server rejects an object.
+    /// Returns an error if the server rejects an object.
     pub(super) async fn write(client: Client, count: usize) -> Result<Self> {
         let corpus = Corpus::new(CorpusKind::Pods, count, SEED)?;
         let pods = (0..count).map(|at| pod(&corpus, at));
@@ -94,7 +95,7 @@ impl Pods {
     /// server has confirmed the last change.
     ///
     /// # Errors
-    /// The server rejects a change.
+    /// Returns an error if the server rejects a change.
     pub(super) async fn change(&self, count: usize, rate: u32) -> Result<()> {
         let begun = Instant::now();
         let changes = (0_u32..).take(count).map(|number| async move {
@@ -109,10 +110,10 @@ impl Pods {
             .await
     }
 
-    /// The number of served pods, and the mean size of one in bytes of JSON.
+    /// Returns the number of served pods, and the mean size of one in bytes of JSON.
     ///
     /// # Errors
-    /// The list fails, or has another number of pods.
+    /// Returns an error if the list fails, or has another number of pods.
     pub(super) async fn served(&self) -> Result<Value> {
         let request = Request::get("/api/v1/pods?resourceVersion=0").body(Vec::new())?;
         let list = self.client.request_text(request).await?;

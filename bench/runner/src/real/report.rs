@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_the_least_and_the_median_and_events_without_the_writes() {
+    fn a_row_has_minimum_and_median_and_events_without_the_writes() {
         let mut samples = samples(&[
             ("ours, whole", 1.0, 2048.0),
             ("ours, whole", 4.0, 4096.0),

@@ -26,7 +26,7 @@ impl<'a> Session<'a> {
     /// Starts a server, creates its pods, and measures all blocks.
     ///
     /// # Errors
-    /// The server or a client fails.
+    /// Returns an error if the server or a client fails.
     pub(super) async fn measure(
         options: &'a Options,
         programs: &'a Programs,

@@ -1,4 +1,4 @@
-//! What readers see of some figures.
+//! Tests of the complete tables.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn shown(topics: &[Topic], samples: &Samples) -> String {
 }
 
 #[test]
-fn figures_are_medians_with_their_ends_and_goals_are_ratios_of_medians() {
+fn figures_are_medians_with_minimum_and_maximum_and_goals_are_ratios_of_medians() {
     let samples = samples(&[
         ("ours, typed", r#"{"sync_s": 1.0, "sync_cpu_s": 2.5}"#),
         (
@@ -58,7 +58,7 @@ fn figures_are_medians_with_their_ends_and_goals_are_ratios_of_medians() {
 }
 
 #[test]
-fn a_column_that_nobody_has_is_left_out_and_a_cell_that_one_lacks_is_empty() {
+fn a_column_without_samples_is_omitted_and_a_missing_cell_is_empty() {
     let samples = samples(&[
         (
             "ours, typed",
@@ -78,7 +78,7 @@ fn a_column_that_nobody_has_is_left_out_and_a_cell_that_one_lacks_is_empty() {
 }
 
 #[test]
-fn latencies_have_a_table_of_their_own() {
+fn latencies_have_a_separate_table() {
     let samples = samples(&[
         ("kube-rs", r#"{"events_per_s": 9000.4}"#),
         (
@@ -101,7 +101,7 @@ fn latencies_have_a_table_of_their_own() {
 }
 
 #[test]
-fn sizes_grow_downwards_for_each_program() {
+fn rows_are_grouped_by_program_and_sorted_by_size() {
     let samples = samples(&[
         ("kube-rs, 20000 pods", r#"{"sync_s": 2}"#),
         ("ours, typed, 20000 pods", r#"{"sync_s": 2}"#),
@@ -122,7 +122,7 @@ fn sizes_grow_downwards_for_each_program() {
 }
 
 #[test]
-fn numbers_have_commas_and_no_more_digits_than_count() {
+fn numbers_have_thousands_separators_and_three_significant_digits() {
     for (value, text) in [
         (0.0833, "0.083"),
         (1.0, "1.00"),

@@ -1,17 +1,18 @@
-//! For how long an informer keeps its thread from other tasks: on a runtime with one thread, 5 ms at most,
-//! with 200,000 objects and three indices, packed and typed.
+//! Measures how long an informer blocks its thread for other tasks: at most 5 ms on a runtime with one
+//! thread, with 200,000 objects and three indices, packed and typed.
 //!
 //! ```text
 //! cd bench && MALLOC_CONF=background_thread:true cargo run --release --bin gaps
 //! ```
 //!
-//! What is large is freed on another thread. The allocator is jemalloc, because glibc's gives memory back to
-//! the kernel under a lock that every thread needs, and so stops all of them for as long: 60 to 160 ms here.
-//! `MALLOC_CONF` has jemalloc do the same on a thread of its own, and not now and then on one that allocates.
+//! The informer frees large values on another thread. The allocator is jemalloc: glibc's allocator returns
+//! memory to the kernel under a lock that every thread needs, and so blocks all threads, for 60 to 160 ms
+//! here. With `MALLOC_CONF`, jemalloc returns memory on a background thread instead of a thread that
+//! allocates.
 //!
-//! A task that never waits notes how long it was not polled. On Linux the time for which its thread was
-//! ready and another thread had the processor does not count. If a gap is over the limit, and the machine
-//! makes one of that length while nothing happens, nothing is shown, and the exit code is 2.
+//! A task that never waits records how long it was not polled. On Linux, the time in which its thread was
+//! runnable but had no processor does not count. If a gap exceeds the limit, and the idle phase has a gap
+//! above the limit too, the result is inconclusive and the exit code is 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -49,7 +50,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const OBJECTS: u64 = 200_000;
 const LIMIT: Duration = Duration::from_millis(5);
 
-/// A chunk of a body, as large as a connection's buffer.
+/// Size of a chunk of a response body: that of a connection's buffer.
 const CHUNK: usize = 64 * 1024;
 
 fn main() -> ExitCode {
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// One informer, from its first list to the end.
+/// Runs one informer through all phases, from its first list to its shutdown.
 async fn live(form: &str, packed: bool, gaps: &Gaps) {
     let source = Lists::default();
     let expired = Arc::clone(&source.expired);
@@ -131,7 +132,8 @@ async fn live(form: &str, packed: bool, gaps: &Gaps) {
     drop(pods);
 }
 
-/// Lists everything, then everything in another state, then nothing; a watch expires when it is told.
+/// Lists all objects, then all objects in another state, then none. Watches expire when `expired` is
+/// notified.
 #[derive(Default)]
 struct Lists {
     lists: AtomicU64,
@@ -163,7 +165,7 @@ impl ListerWatcher for Lists {
     }
 }
 
-/// The body of a list, written as it is read.
+/// Returns the body of a list, which is generated while it is read.
 fn list(round: u64) -> ByteStream {
     let revision = (round + 1) * OBJECTS;
     let objects = if round < 2 { OBJECTS } else { 0 };
@@ -192,7 +194,7 @@ fn list(round: u64) -> ByteStream {
         }
         Some(Ok(Bytes::from(chunk)))
     });
-    // One chunk per turn, as of a connection.
+    // Yields before each chunk, as a connection does.
     let body = stream::iter(body).then(|chunk| async {
         yield_now().await;
         chunk
@@ -215,7 +217,7 @@ fn pod(text: &mut String, round: u64, number: u64) {
 struct Gaps(Arc<Mutex<Vec<(String, Duration)>>>);
 
 impl Gaps {
-    /// Begins a phase. What the last one has left to do counts for it.
+    /// Starts a phase. Pending tasks run first and count for the previous phase.
     async fn phase(&self, name: &str) {
         for _ in 0..100 {
             yield_now().await;
@@ -244,7 +246,9 @@ impl Gaps {
             return ExitCode::SUCCESS;
         }
         if longest(idle) > LIMIT {
-            println!("this machine stops threads for longer than {LIMIT:?}: nothing is shown");
+            println!(
+                "this machine stops threads for longer than {LIMIT:?}: the result is inconclusive"
+            );
             return ExitCode::from(2);
         }
         println!("a gap was longer than {LIMIT:?}");
@@ -252,7 +256,7 @@ impl Gaps {
     }
 }
 
-/// Notes how long it was not polled.
+/// Records the gaps between its polls, forever.
 async fn tick(gaps: Gaps) {
     let mut processor = Processor::of_this_thread();
     loop {
@@ -267,7 +271,7 @@ async fn tick(gaps: Gaps) {
     }
 }
 
-/// What the kernel says of a thread and its processor; nothing, where it says nothing.
+/// Scheduling statistics of a thread; `None` where the kernel has none.
 struct Processor(Option<File>);
 
 impl Processor {
@@ -275,7 +279,7 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// For how long the thread was ready and did not run, in all.
+    /// Returns the total time in which the thread was runnable and did not run.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `subject-system`: the same with the allocator of the system's C library.
+//! `subject-system`: the same program with the allocator of the system's C library.
 
 fn main() -> anyhow::Result<()> {
     subject::run()

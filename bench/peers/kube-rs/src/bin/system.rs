@@ -1,4 +1,4 @@
-//! `peer-kube-rs-system`: the same with the allocator of the system's C library.
+//! `peer-kube-rs-system`: the same program with the allocator of the system's C library.
 
 fn main() -> anyhow::Result<()> {
     peer_kube_rs::run()

@@ -147,7 +147,7 @@ where
     pub(crate) fn new(
         parts: Parts<K>,
         reflectors: Vec<InnerReflector<K>>,
-        guests: Vec<Box<dyn Guest<K>>>,
+        guests: impl Iterator<Item = Box<dyn Guest<K>>>,
     ) -> Self {
         let (phase, told) = watch::channel(Phase::Idle);
         let report = parts.report.clone();
@@ -173,7 +173,7 @@ where
             phase,
             serving,
             report,
-            guests,
+            guests: guests.collect(),
         }
     }
 

@@ -18,8 +18,8 @@ mod waiting;
 
 pub(crate) use self::{
     buffer::{Buffer, Closing},
-    listener::{Delivery, Events, Listener, ListenerId, Listening, SyncReport, listen},
-    notification::{Expansion, Notification},
+    listener::{Delivery, Listener, ListenerId, Listening, SyncReport, listen},
+    notification::{Events, Expansion, Notification},
 };
 pub use self::{handler_status::HandlerStatus, listener_buffer::ListenerBuffer};
 

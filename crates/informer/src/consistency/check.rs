@@ -115,28 +115,26 @@ impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
     fn run(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(self.check_periodically())
     }
-
-    fn end(&mut self) -> BoxFuture<'_, BoxFuture<'_, ()>> {
-        let nothing: BoxFuture<'_, ()> = Box::pin(future::ready(()));
-        Box::pin(future::ready(nothing))
-    }
 }
 
 impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
     /// Creates the checks with this interval; `None` if it is zero.
-    pub(crate) fn new(
+    pub(crate) fn guest(
         every: Duration,
         commands: &mpsc::UnboundedSender<Command<K>>,
         report: Reporter,
         rng: fastrand::Rng,
-    ) -> Option<Self> {
-        (!every.is_zero()).then(|| Self {
+    ) -> Option<Box<dyn Guest<K>>> {
+        if every.is_zero() {
+            return None;
+        }
+        Some(Box::new(Self {
             every: every.max(PERIOD_MIN),
             sources: Vec::new(),
             commands: commands.clone(),
             report,
             rng,
-        })
+        }))
     }
 
     async fn check_periodically(&mut self) {

@@ -8,6 +8,8 @@
 //! The pipeline does not know its guests. A guest reads snapshots ([`settled_snapshot`]), sends commands, and
 //! prepares reflectors before they start.
 
+use std::future;
+
 use futures_core::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
@@ -23,7 +25,9 @@ pub(crate) trait Guest<K>: Send + Sync {
 
     /// Starts the last work after the reflectors have stopped, and returns the part that may run while the
     /// handlers end. Not called if the informer has failed.
-    fn end(&mut self) -> BoxFuture<'_, BoxFuture<'_, ()>>;
+    fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
+        Box::pin(future::ready(None))
+    }
 }
 
 /// The reason why the loop did not return a snapshot.

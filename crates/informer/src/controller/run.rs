@@ -76,7 +76,7 @@ where
         let mut last = Vec::new();
         if failure.is_none() {
             for guest in &mut guests {
-                last.push(guest.end().await);
+                last.extend(guest.end().await);
             }
         }
         let closing = self.drain.map_or(Closing::Discard, |drain| {

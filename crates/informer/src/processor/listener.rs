@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use super::{
     Buffer, Closing,
     calls::Calls,
-    notification::{Expansion, Notification},
+    notification::{Events, Expansion, Notification},
 };
 use crate::{
     event_handler::{Event, EventHandler},
@@ -111,35 +111,6 @@ impl<K> Drop for Listener<K> {
     }
 }
 
-/// The events of one notification after the other, in order. [`Expansion`] returns them as they are; a
-/// guest may prepare objects before they are delivered.
-pub(crate) trait Events<K>: Send {
-    /// Starts with another notification, and drops the rest of the last one.
-    fn begin(&mut self, expansion: Expansion<K>);
-
-    /// Returns the next event; `None` at the end of the notification.
-    ///
-    /// A call means that the previous event has been delivered.
-    fn next(&mut self) -> Option<Event<K>>;
-
-    /// Returns the number of events that were not returned yet.
-    fn rest(&self) -> u64;
-}
-
-impl<K: Send + Sync> Events<K> for Expansion<K> {
-    fn begin(&mut self, expansion: Self) {
-        *self = expansion;
-    }
-
-    fn next(&mut self) -> Option<Event<K>> {
-        Expansion::next(self)
-    }
-
-    fn rest(&self) -> u64 {
-        Expansion::rest(self)
-    }
-}
-
 /// The receiving end of a listener's buffer.
 pub(crate) struct Listening<K, E = Expansion<K>> {
     buffer: Arc<Buffer<K>>,
@@ -147,7 +118,7 @@ pub(crate) struct Listening<K, E = Expansion<K>> {
     events: E,
 }
 
-impl<K: Send + Sync + 'static, E: Events<K>> Listening<K, E> {
+impl<K: Send + Sync + 'static, E: Events<K> + Send> Listening<K, E> {
     pub(crate) fn new(buffer: &Arc<Buffer<K>>, events: E) -> Self {
         Self {
             buffer: Arc::clone(buffer),
@@ -207,7 +178,7 @@ pub(crate) async fn listen<K, E, H>(
     synced: SyncReport,
 ) where
     K: Send + Sync + 'static,
-    E: Events<K>,
+    E: Events<K> + Send,
     H: EventHandler<K>,
 {
     // Declaration order: the handler is dropped before `listening`, which reports its end.

@@ -79,6 +79,21 @@ impl<K> Notification<K> {
     }
 }
 
+/// The events of one notification after the other, in order. [`Expansion`] returns them as they are; a
+/// guest may prepare objects before they are delivered.
+pub(crate) trait Events<K> {
+    /// Starts with another notification, and drops the rest of the last one.
+    fn begin(&mut self, expansion: Expansion<K>);
+
+    /// Returns the next event; `None` at the end of the notification.
+    ///
+    /// A call means that the previous event has been delivered.
+    fn next(&mut self) -> Option<Event<K>>;
+
+    /// Returns the number of events that were not returned yet.
+    fn rest(&self) -> u64;
+}
+
 /// An iterator over the events of a notification.
 #[derive_where(Default)]
 pub(crate) struct Expansion<K> {
@@ -94,9 +109,7 @@ impl<K> Expansion<K> {
     pub(crate) fn new(notification: Notification<K>) -> Self {
         Self {
             notification: Some(notification),
-            at: 0,
-            after: None,
-            told: 0,
+            ..Self::default()
         }
     }
 
@@ -106,19 +119,6 @@ impl<K> Expansion<K> {
             self.notification,
             Some(Notification::Join(_) | Notification::Replaced { .. } | Notification::Resync(_))
         )
-    }
-
-    /// Returns the number of remaining events, without expanding them.
-    pub(crate) fn rest(&self) -> u64 {
-        let rest = self.notification.as_ref();
-        rest.map_or(0, |rest| rest.events().saturating_sub(self.told))
-    }
-
-    /// Returns the next event; `None` at the end.
-    pub(crate) fn next(&mut self) -> Option<Event<K>> {
-        let event = self.unfold();
-        self.told += u64::from(event.is_some());
-        event
     }
 
     fn unfold(&mut self) -> Option<Event<K>> {
@@ -183,6 +183,23 @@ impl<K> Expansion<K> {
                 Some(event)
             }
         }
+    }
+}
+
+impl<K> Events<K> for Expansion<K> {
+    fn begin(&mut self, expansion: Self) {
+        *self = expansion;
+    }
+
+    fn next(&mut self) -> Option<Event<K>> {
+        let event = self.unfold();
+        self.told += u64::from(event.is_some());
+        event
+    }
+
+    fn rest(&self) -> u64 {
+        let rest = self.notification.as_ref();
+        rest.map_or(0, |rest| rest.events().saturating_sub(self.told))
     }
 }
 

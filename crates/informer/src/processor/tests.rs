@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 
 use super::{
     Buffer, Delivery, Listener, ListenerBuffer, ListenerId, Notification, Processor,
-    notification::Expansion,
+    notification::{Events as _, Expansion},
 };
 use crate::{
     event_handler::Event,

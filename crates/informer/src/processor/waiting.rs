@@ -13,7 +13,7 @@ use derive_where::derive_where;
 use tokio::time::Instant;
 
 use self::merge::merged;
-use super::notification::{Expansion, Notification};
+use super::notification::{Events, Expansion, Notification};
 use crate::{event_handler::Event, object::ObjectName};
 
 /// One waiting message.

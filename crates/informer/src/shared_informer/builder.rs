@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     consistency::ConsistencyCheck,
-    controller::{Command, Controller, Guest, Inbox, Lent, Parts},
+    controller::{Command, Controller, Inbox, Lent, Parts},
     decode::Decoder,
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers, Snapshot},
     logs,
@@ -120,7 +120,8 @@ where
         K::DynamicType: 'static,
     {
         let (commands, to_obey) = command_channel();
-        let (options, bounds) = (self.loop_options, self.loop_options.bounds());
+        let (options, every) = (self.loop_options, self.loop_options.consistency_check());
+        let bounds = options.bounds();
         let (deltas, arriving) = mpsc::channel(bounds.waiting);
         let (snapshotter, mut requests) = (self.snapshotter(), self.requests.into_iter());
         let (indexer, mut writer) = self.store;
@@ -141,7 +142,7 @@ where
         let decoder = self.reflectors.decoder(&self.dyntype);
         let decoder = reporting::decoder(decoder, &self.keeping, &report, commands.downgrade());
         prepare(&mut writer, &decoder, self.known);
-        let restore = Restore::new(snapshotter.as_ref(), &commands, &deltas, &report);
+        let restore = Restore::guest(snapshotter.as_ref(), &commands, &deltas, &report);
         let (mut rng, inbox) = (self.reflectors.rng(), Inbox::new(deltas, indexer.clone()));
         let sources = (0..).map(SourceId::new).zip(self.sources);
         let reflector = |(source, lister_watcher)| Reflector {
@@ -185,9 +186,8 @@ where
             channel,
         });
         let reflectors = sources.map(reflector).collect();
-        let check =
-            ConsistencyCheck::new(options.consistency_check(), &shared.commands, report, rng);
-        let controller = Controller::new(parts, reflectors, guests(restore, check));
+        let check = ConsistencyCheck::guest(every, &shared.commands, report, rng);
+        let controller = Controller::new(parts, reflectors, restore.into_iter().chain(check));
         (SharedInformer { shared }, controller)
     }
 }
@@ -197,15 +197,6 @@ where
     Pruned<K>: Resource + Send + Sync + 'static,
 {
     keep_method!(keeping);
-}
-
-fn guests<K: Send + Sync + 'static>(
-    restore: Option<Restore<K>>,
-    check: Option<ConsistencyCheck<K>>,
-) -> Vec<Box<dyn Guest<K>>> {
-    let restore = restore.map(|it| -> Box<dyn Guest<K>> { Box::new(it) });
-    let check = check.map(|it| -> Box<dyn Guest<K>> { Box::new(it) });
-    restore.into_iter().chain(check).collect()
 }
 
 #[expect(

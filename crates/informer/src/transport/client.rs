@@ -395,26 +395,15 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
                 .header(http::header::ACCEPT, METADATA_ALONE)
                 .body(Body::empty())
                 .map_err(|error| {
-                    Error::new(
-                        Class::Invalid,
-                        "the request for namespace kube-system can't be built",
-                    )
-                    .with_source(error)
+                    let what = "the request for namespace kube-system can't be built";
+                    Error::new(Class::Invalid, what).with_source(error)
                 });
             let response = self.send(request).await?;
-            let bytes = read_all(
-                response,
-                NAMESPACE_BYTES,
-                "the response with namespace kube-system",
-            )
-            .await?;
+            let what = "the response with namespace kube-system";
+            let bytes = read_all(response, NAMESPACE_BYTES, what).await?;
             let identity = Codec::Json.object(&bytes).identity();
-            let identity = identity.ok_or_else(|| {
-                Error::new(
-                    Class::Protocol,
-                    "the response with namespace kube-system is not a JSON object",
-                )
-            })?;
+            let refused = || Error::new(Class::Protocol, format!("{what} is not a JSON object"));
+            let identity = identity.ok_or_else(refused)?;
             let uid = identity.metadata.uid.into_owned();
             Ok(Some(uid).filter(|uid| !uid.is_empty()))
         })

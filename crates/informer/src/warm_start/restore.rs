@@ -63,27 +63,27 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
     }
 
     /// Requests the last snapshot, and saves it while the handlers end.
-    fn end(&mut self) -> BoxFuture<'_, BoxFuture<'_, ()>> {
+    fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         let this = &*self;
         let snapshot = settled_snapshot(&this.commands);
-        Box::pin(snapshot.map(|snapshot| this.save(snapshot).boxed()))
+        Box::pin(snapshot.map(|snapshot| Some(this.save(snapshot).boxed())))
     }
 }
 
 impl<K: Send + Sync + 'static> Restore<K> {
     /// Creates the guest; `None` without a saved store.
-    pub(crate) fn new(
+    pub(crate) fn guest(
         snapshotter: Option<&Arc<Snapshotter<K>>>,
         commands: &mpsc::UnboundedSender<Command<K>>,
         deltas: &mpsc::Sender<Delta<K>>,
         report: &Reporter,
-    ) -> Option<Self> {
-        Some(Self {
+    ) -> Option<Box<dyn Guest<K>>> {
+        Some(Box::new(Self {
             snapshotter: Arc::clone(snapshotter?),
             commands: commands.clone(),
             _deltas: deltas.clone(),
             report: report.clone(),
-        })
+        }))
     }
 
     /// Saves a snapshot, and reports the result in the log and in the status.

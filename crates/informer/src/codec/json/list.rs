@@ -1,6 +1,6 @@
 //! [`ListSplitter`]: splits a list body into its items.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use bytes::{Buf, Bytes};
 use serde::Deserialize;
@@ -86,6 +86,10 @@ struct ListMeta<'a> {
     remaining_item_count: Option<i64>,
 }
 
+fn invalid(what: impl fmt::Display) -> SplitError {
+    malformed(format!("the response to the list {what}"))
+}
+
 /// Maximum bytes of a key that is compared; all known keys are shorter.
 const KEY_BYTES: usize = 64;
 
@@ -139,9 +143,7 @@ impl ListSplitter {
                 }
                 (State::Item, _) => self.item(&mut chunk, items)?,
                 (State::Start | State::Key | State::Colon | State::Done, _) => {
-                    return Err(malformed(
-                        "the response to the list is not a single JSON object",
-                    ));
+                    return Err(invalid("is not a single JSON object"));
                 }
             }
         }
@@ -159,26 +161,24 @@ impl ListSplitter {
         }
         let meta = match &self.head.metadata {
             Some(bytes) => serde_json::from_slice::<ListMeta<'_>>(bytes)
-                .map_err(|_| malformed("the response to the list has invalid metadata"))?,
+                .map_err(|_| invalid("has invalid metadata"))?,
             None => ListMeta::default(),
         };
         let revision = meta.resource_version.as_deref().unwrap_or_default();
         self.head.refuse_table()?;
         if !self.head.items_seen {
             let kind = one_line(&self.head.kind, KEY_BYTES);
-            return Err(malformed(format!(
-                "the response to the list has no items (kind {kind:?})"
-            )));
+            return Err(invalid(format!("has no items (kind {kind:?})")));
         }
         if !is_fit(revision, REVISION_BYTES) {
-            return Err(malformed(format!(
-                "the response to the list has a resourceVersion longer than {REVISION_BYTES} bytes or with control characters"
+            return Err(invalid(format!(
+                "has a resourceVersion longer than {REVISION_BYTES} bytes or with control characters"
             )));
         }
         let token = meta.r#continue.as_deref().unwrap_or_default();
         if token.len() > CONTINUE_TOKEN_BYTES {
-            return Err(malformed(format!(
-                "the response to the list has a continue token longer than {CONTINUE_TOKEN_BYTES} bytes"
+            return Err(invalid(format!(
+                "has a continue token longer than {CONTINUE_TOKEN_BYTES} bytes"
             )));
         }
         Ok(ListEnd {
@@ -212,9 +212,7 @@ impl ListSplitter {
         // unknown.
         match self.key.as_slice() {
             b"\"items\"" if self.head.items_seen => {
-                return Err(malformed(
-                    "the response to the list has the field items twice",
-                ));
+                return Err(invalid("has the field items twice"));
             }
             b"\"items\"" => {
                 self.head.items_seen = true;
@@ -259,29 +257,22 @@ impl ListSplitter {
         }
         self.head.refuse_table()?;
         let field = one_line(&String::from_utf8_lossy(&self.key), KEY_BYTES);
-        Err(malformed(format!(
-            "the response to the list has an unknown field {field} above the size limit; to allow it, raise Limits::object_bytes"
+        Err(invalid(format!(
+            "has an unknown field {field} above the size limit; to allow it, raise Limits::object_bytes"
         )))
     }
 
     fn keep(&mut self, value: Bytes) -> Result<(), SplitError> {
         let text = |value: &Bytes| {
-            serde_json::from_slice(value).map_err(|_| {
-                malformed(
-                    "the response to the list has a kind or an apiVersion that is not a string",
-                )
-            })
+            serde_json::from_slice(value)
+                .map_err(|_| invalid("has a kind or an apiVersion that is not a string"))
         };
         match self.key.as_slice() {
             b"\"kind\"" => self.head.kind = text(&value)?,
             b"\"apiVersion\"" => self.head.api_version = text(&value)?,
             // An empty list. Any other value is an error: read as empty, it would empty the cache.
             b"\"items\"" if value == "null" => {}
-            b"\"items\"" => {
-                return Err(malformed(
-                    "the response to the list has items that are not an array",
-                ));
-            }
+            b"\"items\"" => return Err(invalid("has items that are not an array")),
             _ => self.head.metadata = Some(value),
         }
         Ok(())
@@ -294,7 +285,7 @@ impl ListSplitter {
             return Ok(());
         };
         if end == 0 && self.carry.is_empty() {
-            return Err(malformed("the response to the list has an empty item"));
+            return Err(invalid("has an empty item"));
         }
         let bytes = self.carry.complete(chunk.split_to(end), self.limit)?;
         items.push(Frame {

@@ -16,37 +16,63 @@ use crate::object::ResourceVersion;
 /// Number of digits of a revision that a float represents exactly; client-go exports as many.
 const REVISION_DIGITS: usize = 15;
 
-/// Name and help of a family, and whose it is.
-type HistogramOf = (
-    &'static str,
-    &'static str,
-    fn(&InformerSeries) -> &Histogram,
-);
+/// How a family reads its value from what a set of labels has.
+enum Value<T> {
+    Gauge(fn(&T) -> u64),
+    /// In seconds; without a value, these labels have no series.
+    Seconds(fn(&T) -> Option<Duration>),
+    Counter(fn(&T) -> u64),
+    Histogram(fn(&T) -> &Histogram),
+    /// One counter per value of this label.
+    Tally(&'static str, fn(&T) -> &Tally),
+}
 
-const REFLECTOR_HISTOGRAMS: [HistogramOf; 5] = [
-    (
-        "reflector_list_duration_seconds",
-        "Time from the first request of a list until the store has it",
-        |series| &series.list_duration,
-    ),
-    ("reflector_items_per_list", "Objects of a list", |series| {
-        &series.items_per_list
-    }),
-    (
-        "reflector_watch_duration_seconds",
-        "Time that a watch was open",
-        |series| &series.watch_duration,
-    ),
-    (
-        "reflector_items_per_watch",
-        "Events of a watch, bookmarks included",
-        |series| &series.items_per_watch,
-    ),
-    (
-        "reflector_watch_lag_seconds",
-        "Time from the receipt of an event until it is in the cache; of a batch, its oldest event",
-        |series| &series.lag,
-    ),
+/// Name and help of a family, and its value.
+type Row<T> = (&'static str, &'static str, Value<T>);
+
+#[rustfmt::skip] // one row per family
+const INFORMER: [Row<Informer>; 12] = [
+    ("informer_queued_items", "Changes that wait for the store", Value::Gauge(|at| at.gauges.queued as u64)),
+    ("informer_processing_latency_seconds", "Time to apply a batch of changes to the store and to hand it to the handlers' buffers", Value::Histogram(|at| &at.series.processing)),
+    ("informer_batch_changes", "Changes in a batch; a list may count as one", Value::Histogram(|at| &at.series.batch_changes)),
+    ("informer_store_resource_version", "Revision of the store, its last 15 digits", Value::Gauge(|at| at.gauges.revision)),
+    ("informer_store_items", "Objects in the store, without broken objects", Value::Gauge(|at| at.gauges.items as u64)),
+    ("informer_store_bytes", "Bytes that the server sent for the objects in the store", Value::Gauge(|at| at.gauges.bytes)),
+    ("informer_store_memory_bytes", "Estimated memory of the objects in the store, with their dictionary", Value::Gauge(|at| at.gauges.memory)),
+    ("informer_synced", "Whether the first list of every source is in the store", Value::Gauge(|at| u64::from(at.gauges.unsynced == 0))),
+    ("informer_broken_objects", "Objects in the store that failed to decode", Value::Gauge(|at| at.gauges.broken as u64)),
+    ("informer_index_errors", "Failed calls of index functions", Value::Counter(|at| at.gauges.index_errors)),
+    ("informer_events", "Events delivered to handlers", Value::Tally("type", |at| &at.series.told)),
+    ("informer_skipped", "Objects and events that could not be stored as received", Value::Tally("reason", |at| &at.series.skipped)),
+];
+
+#[rustfmt::skip] // one row per family
+const REFLECTOR: [Row<Informer>; 14] = [
+    ("reflector_lists", "Completed lists, with all their pages", Value::Counter(|at| at.series.lists.get())),
+    ("reflector_watches", "Watches that were opened", Value::Counter(|at| at.series.watches.get())),
+    ("reflector_short_watches", "Watches that ended within a second without an event", Value::Counter(|at| at.series.short_watches.get())),
+    ("reflector_list_duration_seconds", "Time from the first request of a list until the store has it", Value::Histogram(|at| &at.series.list_duration)),
+    ("reflector_items_per_list", "Objects of a list", Value::Histogram(|at| &at.series.items_per_list)),
+    ("reflector_watch_duration_seconds", "Time that a watch was open", Value::Histogram(|at| &at.series.watch_duration)),
+    ("reflector_items_per_watch", "Events of a watch, bookmarks included", Value::Histogram(|at| &at.series.items_per_watch)),
+    ("reflector_watch_lag_seconds", "Time from the receipt of an event until it is in the cache; of a batch, its oldest event", Value::Histogram(|at| &at.series.lag)),
+    ("reflector_watch_events", "Events received from watches", Value::Tally("type", |at| &at.series.watch_events)),
+    ("reflector_relists", "Lists after the first", Value::Tally("reason", |at| &at.series.relists)),
+    ("reflector_errors", "Failed requests, broken responses, and changes that the store rejected", Value::Tally("class", |at| &at.series.errors)),
+    ("reflector_consistency_checks", "Comparisons of the cache with the server", Value::Tally("result", |at| &at.series.checks)),
+    ("reflector_last_event_seconds", "Time since the last event or list", Value::Seconds(|at| at.gauges.last_event)),
+    ("reflector_last_bookmark_seconds", "Time since the last bookmark", Value::Seconds(|at| at.gauges.last_bookmark)),
+];
+
+#[rustfmt::skip] // one row per family
+const WORK_QUEUE: [Row<WorkQueue>; 7] = [
+    ("workqueue_depth", "Items that wait for a worker", Value::Gauge(|at| at.sample.depth as u64)),
+    ("workqueue_adds", "Items that were accepted", Value::Counter(|at| at.sample.adds)),
+    ("workqueue_retries", "Items that were added with a delay", Value::Counter(|at| at.sample.retries)),
+    ("workqueue_unfinished_work_seconds", "Sum of the times since the items in work were taken", Value::Seconds(|at| Some(at.sample.unfinished))),
+    ("workqueue_longest_running_processor_seconds", "Time since the longest-running item was taken", Value::Seconds(|at| Some(at.sample.longest_running))),
+    ("workqueue_queue_duration_seconds", "Time that an item waited for a worker", Value::Histogram(|at| &at.series.queue_duration)),
+    ("workqueue_work_duration_seconds", "Time that a worker processed an item", Value::Histogram(|at| &at.series.work_duration)),
 ];
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
@@ -105,8 +131,9 @@ pub(super) fn everything(
         })
         .collect();
     if !informers.is_empty() {
-        page.informers(&informers)?;
-        page.reflectors(&informers)?;
+        page.families(&informers, &INFORMER)?;
+        page.indices_and_handlers(&informers)?;
+        page.families(&informers, &REFLECTOR)?;
     }
     let work_queues: Vec<_> = work_queues
         .into_iter()
@@ -117,7 +144,7 @@ pub(super) fn everything(
         })
         .collect();
     if !work_queues.is_empty() {
-        page.work_queues(&work_queues)?;
+        page.families(&work_queues, &WORK_QUEUE)?;
     }
     Ok(())
 }
@@ -178,7 +205,18 @@ fn last_digits(revision: &ResourceVersion) -> u64 {
     text.get(last..).unwrap_or_default().parse().unwrap_or(0)
 }
 
-impl Informer {
+/// What has a set of labels.
+trait Labelled {
+    fn labels(&self) -> Labels<'_>;
+
+    fn labels_and<'a>(&'a self, label: &'static str, value: &'a str) -> Labels<'a> {
+        let mut labels = self.labels();
+        labels.push((label, value));
+        labels
+    }
+}
+
+impl Labelled for Informer {
     fn labels(&self) -> Labels<'_> {
         let identity = &self.identity;
         vec![
@@ -189,15 +227,9 @@ impl Informer {
             ("namespace", &identity.namespace),
         ]
     }
-
-    fn labels_and<'a>(&'a self, label: &'static str, value: &'a str) -> Labels<'a> {
-        let mut labels = self.labels();
-        labels.push((label, value));
-        labels
-    }
 }
 
-impl WorkQueue {
+impl Labelled for WorkQueue {
     fn labels(&self) -> Labels<'_> {
         vec![("name", &self.name)]
     }
@@ -207,75 +239,36 @@ impl WorkQueue {
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
-    fn informers(&mut self, all: &[Informer]) -> fmt::Result {
-        let gauge = |get: fn(&Gauges) -> usize| {
-            all.iter()
-                .map(move |informer| (informer.labels(), int(get(&informer.gauges))))
-        };
-        self.family(
-            "informer_queued_items",
-            "Changes that wait for the store",
-            gauge(|gauges| gauges.queued),
-        )?;
-        self.family(
-            "informer_processing_latency_seconds",
-            "Time to apply a batch of changes to the store and to hand it to the handlers' buffers",
-            all.iter()
-                .map(|at| (at.labels(), at.series.processing.clone())),
-        )?;
-        self.family(
-            "informer_batch_changes",
-            "Changes in a batch; a list may count as one",
-            all.iter()
-                .map(|at| (at.labels(), at.series.batch_changes.clone())),
-        )?;
-        self.family(
-            "informer_store_resource_version",
-            "Revision of the store, its last 15 digits",
-            all.iter().map(|at| (at.labels(), int(at.gauges.revision))),
-        )?;
-        self.family(
-            "informer_store_items",
-            "Objects in the store, without broken objects",
-            gauge(|gauges| gauges.items),
-        )?;
-        self.family(
-            "informer_store_bytes",
-            "Bytes that the server sent for the objects in the store",
-            all.iter().map(|at| (at.labels(), int(at.gauges.bytes))),
-        )?;
-        self.family(
-            "informer_store_memory_bytes",
-            "Estimated memory of the objects in the store, with their dictionary",
-            all.iter().map(|at| (at.labels(), int(at.gauges.memory))),
-        )?;
-        self.family(
-            "informer_synced",
-            "Whether the first list of every source is in the store",
-            gauge(|gauges| usize::from(gauges.unsynced == 0)),
-        )?;
-        self.family(
-            "informer_broken_objects",
-            "Objects in the store that failed to decode",
-            gauge(|gauges| gauges.broken),
-        )?;
-        self.family(
-            "informer_index_errors",
-            "Failed calls of index functions",
-            all.iter()
-                .map(|at| (at.labels(), ConstCounter::new(at.gauges.index_errors))),
-        )?;
-        self.tallies(
-            ("informer_events", "type"),
-            "Events delivered to handlers",
-            all.iter().map(|at| (at, &at.series.told)),
-        )?;
-        self.tallies(
-            ("informer_skipped", "reason"),
-            "Objects and events that could not be stored as received",
-            all.iter().map(|at| (at, &at.series.skipped)),
-        )?;
-        self.indices_and_handlers(all)
+    fn families<T: Labelled>(&mut self, all: &[T], rows: &[Row<T>]) -> fmt::Result {
+        for (name, help, value) in rows {
+            match value {
+                Value::Gauge(get) => {
+                    self.family(name, help, all.iter().map(|at| (at.labels(), int(get(at)))))?;
+                }
+                Value::Seconds(get) => {
+                    let of = |at| Some((T::labels(at), seconds(get(at)?)));
+                    self.family(name, help, all.iter().filter_map(of))?;
+                }
+                Value::Counter(get) => {
+                    let of = |at| (T::labels(at), ConstCounter::new(get(at)));
+                    self.family(name, help, all.iter().map(of))?;
+                }
+                Value::Histogram(get) => {
+                    let of = |at| (T::labels(at), get(at).clone());
+                    self.family(name, help, all.iter().map(of))?;
+                }
+                Value::Tally(label, get) => {
+                    let of = |at| {
+                        let counts = get(at).get().into_iter();
+                        counts.map(move |(value, count)| {
+                            (T::labels_and(at, label, value), ConstCounter::new(count))
+                        })
+                    };
+                    self.family(name, help, all.iter().flat_map(of))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn indices_and_handlers(&mut self, all: &[Informer]) -> fmt::Result {
@@ -316,129 +309,6 @@ impl Page<'_> {
             "Panics of a handler",
             handlers().map(|(labels, handler)| (labels, ConstCounter::new(handler.panics))),
         )
-    }
-
-    fn reflectors(&mut self, all: &[Informer]) -> fmt::Result {
-        let counter = |get: fn(&InformerSeries) -> u64| {
-            all.iter()
-                .map(move |at| (at.labels(), ConstCounter::new(get(&at.series))))
-        };
-        self.family(
-            "reflector_lists",
-            "Completed lists, with all their pages",
-            counter(|series| series.lists.get()),
-        )?;
-        self.family(
-            "reflector_watches",
-            "Watches that were opened",
-            counter(|series| series.watches.get()),
-        )?;
-        self.family(
-            "reflector_short_watches",
-            "Watches that ended within a second without an event",
-            counter(|series| series.short_watches.get()),
-        )?;
-        for (name, help, get) in REFLECTOR_HISTOGRAMS {
-            self.family(
-                name,
-                help,
-                all.iter().map(|at| (at.labels(), get(&at.series).clone())),
-            )?;
-        }
-        self.tallies(
-            ("reflector_watch_events", "type"),
-            "Events received from watches",
-            all.iter().map(|at| (at, &at.series.watch_events)),
-        )?;
-        self.tallies(
-            ("reflector_relists", "reason"),
-            "Lists after the first",
-            all.iter().map(|at| (at, &at.series.relists)),
-        )?;
-        self.tallies(
-            ("reflector_errors", "class"),
-            "Failed requests, broken responses, and changes that the store rejected",
-            all.iter().map(|at| (at, &at.series.errors)),
-        )?;
-        self.tallies(
-            ("reflector_consistency_checks", "result"),
-            "Comparisons of the cache with the server",
-            all.iter().map(|at| (at, &at.series.checks)),
-        )?;
-        self.family(
-            "reflector_last_event_seconds",
-            "Time since the last event or list",
-            all.iter()
-                .filter_map(|at| Some((at.labels(), seconds(at.gauges.last_event?)))),
-        )?;
-        self.family(
-            "reflector_last_bookmark_seconds",
-            "Time since the last bookmark",
-            all.iter()
-                .filter_map(|at| Some((at.labels(), seconds(at.gauges.last_bookmark?)))),
-        )
-    }
-
-    fn work_queues(&mut self, all: &[WorkQueue]) -> fmt::Result {
-        let counter = |get: fn(&WorkQueueSample) -> u64| {
-            all.iter()
-                .map(move |at| (at.labels(), ConstCounter::new(get(&at.sample))))
-        };
-        self.family(
-            "workqueue_depth",
-            "Items that wait for a worker",
-            all.iter().map(|at| (at.labels(), int(at.sample.depth))),
-        )?;
-        self.family(
-            "workqueue_adds",
-            "Items that were accepted",
-            counter(|sample| sample.adds),
-        )?;
-        self.family(
-            "workqueue_retries",
-            "Items that were added with a delay",
-            counter(|sample| sample.retries),
-        )?;
-        let gauge = |get: fn(&WorkQueueSample) -> Duration| {
-            all.iter()
-                .map(move |at| (at.labels(), seconds(get(&at.sample))))
-        };
-        self.family(
-            "workqueue_unfinished_work_seconds",
-            "Sum of the times since the items in work were taken",
-            gauge(|sample| sample.unfinished),
-        )?;
-        self.family(
-            "workqueue_longest_running_processor_seconds",
-            "Time since the longest-running item was taken",
-            gauge(|sample| sample.longest_running),
-        )?;
-        self.family(
-            "workqueue_queue_duration_seconds",
-            "Time that an item waited for a worker",
-            all.iter()
-                .map(|at| (at.labels(), at.series.queue_duration.clone())),
-        )?;
-        self.family(
-            "workqueue_work_duration_seconds",
-            "Time that a worker processed an item",
-            all.iter()
-                .map(|at| (at.labels(), at.series.work_duration.clone())),
-        )
-    }
-
-    fn tallies<'l>(
-        &mut self,
-        (name, label): (&str, &'static str),
-        help: &str,
-        rows: impl Iterator<Item = (&'l Informer, &'l Tally)>,
-    ) -> fmt::Result {
-        let rows = rows.flat_map(|(at, tally)| {
-            let counts = tally.get().into_iter();
-            counts
-                .map(move |(value, count)| (at.labels_and(label, value), ConstCounter::new(count)))
-        });
-        self.family(name, help, rows)
     }
 
     fn family<'l, M: EncodeMetric + TypedMetric>(

@@ -10,7 +10,10 @@ use tokio_test::{assert_pending, assert_ready, task::spawn};
 use super::{BLOCK_2, World, added, buffer, received, show};
 use crate::{
     event_handler::{Event, EventHandler},
-    processor::{Closing, Expansion, ListenerBuffer, Listening, Notification, SyncReport, listen},
+    processor::{
+        Closing, Events as _, Expansion, ListenerBuffer, Listening, Notification, SyncReport,
+        listen,
+    },
 };
 
 #[test]

@@ -114,12 +114,12 @@ async fn another_scope_kind_representation_or_version_is_a_cold_start_with_a_rea
         told += &cold(informer).await;
     }
     expect![[r#"
-        cold: the saved store is of /api/v1/pods, and /api/v1/namespaces/default/pods is wanted
-        cold: the saved store is of /api/v1/pods, and /api/v1/pods?labelSelector=app%3Dweb is wanted
-        cold: the saved store is of /api/v1/pods, and /api/v1/pods?fieldSelector=spec.nodeName%3Dn1 is wanted
-        cold: the saved store is of /api/v1/pods, and /api/v1/pods?labelSelector=a%3Db is wanted
-        cold: the saved store is of /api/v1/pods, and /api/v1/pods, /api/v1/namespaces/other/pods is wanted
-        cold: the store was saved as version "1"
+        cold: the saved store has /api/v1/pods, and the informer requests /api/v1/namespaces/default/pods
+        cold: the saved store has /api/v1/pods, and the informer requests /api/v1/pods?labelSelector=app%3Dweb
+        cold: the saved store has /api/v1/pods, and the informer requests /api/v1/pods?fieldSelector=spec.nodeName%3Dn1
+        cold: the saved store has /api/v1/pods, and the informer requests /api/v1/pods?labelSelector=a%3Db
+        cold: the saved store has /api/v1/pods, and the informer requests /api/v1/pods, /api/v1/namespaces/other/pods
+        cold: the store was saved as version "1", and the program uses another version
     "#]].assert_eq(&told);
     save(&server, warm(&server, &path)).await;
     let metadata = ListWatch::<PartialObjectMeta<Pod>>::new(server.client());

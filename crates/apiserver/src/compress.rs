@@ -190,7 +190,10 @@ mod tests {
             let broken = good.chain([Err("torn".into())]);
             let response = Response::new(Body::stream(stream::iter(broken)));
             let body = compress(response).await.into_body();
-            let error = body.collect().await.expect_err("it is torn");
+            let error = body
+                .collect()
+                .await
+                .expect_err("the body ends with an error");
             assert_eq!(error.to_string(), "torn", "after {chunks}");
         }
     }

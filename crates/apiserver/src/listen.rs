@@ -240,7 +240,10 @@ mod tests {
         let (accepted, connected) =
             tokio::join!(next(Some(&listener), 0, None), TcpStream::connect(address));
         let accepted = accepted.expect("a connection was made");
-        assert!(accepted.nodelay().unwrap(), "an event waits for nothing");
+        assert!(
+            accepted.nodelay().unwrap(),
+            "small segments are sent without delay"
+        );
         drop(connected);
     }
 
@@ -254,7 +257,7 @@ mod tests {
         let below = CONNECTIONS_MAX - 1;
         assert!(
             next(Some(&listener), below, None).await.is_some(),
-            "it has waited"
+            "the waiting connection is accepted"
         );
     }
 }

@@ -209,7 +209,7 @@ where
         });
         let called = format!("derived index {name}");
         let mut handlers = Handlers(Vec::with_capacity(2));
-        // Neither handler merges waiting events. An object is placed by the state of the caches, not by the event,
+        // Neither handler merges waiting events. An object is evaluated from the caches, not from the event,
         // so the index may contain an object whose addition and deletion are both waiting. Merged, the two would
         // cancel out, and no event would remove the object.
         let by = others.handler(Others(Arc::clone(&maintenance)));
@@ -247,9 +247,9 @@ impl<K> DerivedIndex<K> {
     /// since its evaluation may no longer have the value.
     #[doc(alias = "ByIndex")]
     pub fn objects(&self, value: &str) -> Vec<Object<K>> {
-        let placed = self.inner.board.values();
+        let postings = self.inner.board.values();
         let snapshot = self.inner.objects.snapshot();
-        let found = placed.names(value).filter_map(|name| snapshot.get(name));
+        let found = postings.names(value).filter_map(|name| snapshot.get(name));
         let readable = found.filter(|object| object.broken().is_none());
         readable.cloned().collect()
     }

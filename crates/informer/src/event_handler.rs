@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_says_what_it_is_about_whatever_it_is() {
+    fn every_kind_of_event_returns_its_object_name_and_cause() {
         let events = [
             Event::Added {
                 object: map("1"),

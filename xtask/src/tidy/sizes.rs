@@ -1,44 +1,38 @@
-//! Rule `size`: a file fits a sitting.
+//! Rule `size`: a file has few enough lines to be read in one session.
 //!
-//! Functions are clippy's (`too_many_lines`); files are counted here, without their tests.
+//! The length of functions is checked by clippy (`too_many_lines`). The tests inside a file have their own
+//! limit and do not count towards that of the file.
 
 use super::finding::Finding;
 use super::rust::{Source, line_of};
 
-/// Lines of a file without its tests; the median is meant to be far below.
+/// Maximum number of lines of a file, of production code or of tests. Most files should be much shorter.
 const FILE_MAX: usize = 500;
 
-/// Lines of a file of tests, which reads as a list and may be longer.
-const TEST_FILE_MAX: usize = 900;
-
-/// Lines of tests at the end of a file, beyond which they hide what the file is about.
+/// Maximum number of lines of the tests inside a file of production code.
 const INLINE_TESTS_MAX: usize = 150;
 
-/// Reports a file, or the tests inside it, over its ceiling.
+/// Reports a file, or the tests inside it, over its limit.
 pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
-    let lines = source.text.lines().count();
     let finding = |advice: String| Finding::new(source.path, 1, "size", advice);
-    if source.is_test_file() {
-        let over = lines > TEST_FILE_MAX;
-        let advice =
-            || format!("{lines} lines of tests, at most {TEST_FILE_MAX}: split by subject");
-        return over.then(|| finding(advice())).into_iter().collect();
-    }
-    let tests: usize = source
-        .tests
-        .iter()
-        .map(|range| 1 + line_of(source.text, range.end) - line_of(source.text, range.start))
-        .sum();
-    let rest = lines.saturating_sub(tests);
+    let inline_tests = if source.is_test_file() {
+        0
+    } else {
+        let ranges = source.tests.iter();
+        ranges
+            .map(|range| 1 + line_of(source.text, range.end) - line_of(source.text, range.start))
+            .sum()
+    };
+    let rest = source.text.lines().count().saturating_sub(inline_tests);
     let mut findings = Vec::new();
     if rest > FILE_MAX {
         findings.push(finding(format!(
-            "{rest} lines without tests, at most {FILE_MAX}: split by noun"
+            "{rest} lines without inline tests, at most {FILE_MAX}: split by subject"
         )));
     }
-    if tests > INLINE_TESTS_MAX {
+    if inline_tests > INLINE_TESTS_MAX {
         findings.push(finding(format!(
-            "{tests} lines of tests inside, at most {INLINE_TESTS_MAX}: move them to a `tests.rs` of the module"
+            "{inline_tests} lines of tests inside, at most {INLINE_TESTS_MAX}: move them to a `tests.rs` of the module"
         )));
     }
     findings
@@ -56,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_do_not_count_towards_the_ceiling_of_a_file() {
+    fn inline_tests_do_not_count_towards_the_limit_of_a_file() {
         let code = "fn a() {}\n".repeat(500);
         let tests = format!(
             "#[cfg(test)]\nmod tests {{\n{}}}\n",
@@ -68,12 +62,12 @@ mod tests {
                 "src/a.rs",
                 &format!("{code}fn one_too_many() {{}}\n{tests}")
             ),
-            ["501 lines without tests, at most 500: split by noun"]
+            ["501 lines without inline tests, at most 500: split by subject"]
         );
     }
 
     #[test]
-    fn many_tests_move_to_their_own_file() {
+    fn long_inline_tests_are_reported() {
         let tests = format!(
             "#[cfg(test)]\nmod tests {{\n{}}}\n",
             "fn b() {}\n".repeat(148)
@@ -85,16 +79,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_tests_has_its_own_ceiling() {
-        let tests = "fn b() {}\n".repeat(901);
-        let found = "901 lines of tests, at most 900: split by subject";
+    fn a_test_file_has_the_same_limit() {
+        let tests = "fn b() {}\n".repeat(501);
+        let found = "501 lines without inline tests, at most 500: split by subject";
         assert_eq!(advice("src/a/tests.rs", &tests), [found]);
         assert_eq!(
             advice("crates/informer/tests/it/relist.rs", &tests),
             [found]
         );
         assert_eq!(
-            advice("src/a/tests.rs", &"fn b() {}\n".repeat(900)),
+            advice("src/a/tests.rs", &"fn b() {}\n".repeat(500)),
             [""; 0]
         );
     }

@@ -91,7 +91,7 @@ mod tests {
         ] {
             assert!(is_refused("/", &[("host", host)]), "{host}");
         }
-        assert!(!is_refused("/", &[]), "a program that names none");
+        assert!(!is_refused("/", &[]), "a program that sends no host");
         assert!(is_refused("http://evil.com/api", &[("host", "localhost")]));
         assert!(is_refused(
             "/",

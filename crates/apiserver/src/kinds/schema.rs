@@ -106,17 +106,17 @@ impl Schema {
     fn parse(table: &'static str) -> Option<Schema> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
-        let places: BTreeMap<&str, usize> = heads
+        let positions_by_name: BTreeMap<&str, usize> = heads
             .enumerate()
             .map(|(at, row)| (row.split('\t').next().unwrap_or(row), at))
             .collect();
         let mut schema = Schema {
-            definitions: Vec::with_capacity(places.len()),
+            definitions: Vec::with_capacity(positions_by_name.len()),
             kinds: BTreeMap::new(),
         };
         for row in rows() {
             if let Some(field) = row.strip_prefix('\t') {
-                let (name, field) = Field::from_row(field, &places)?;
+                let (name, field) = Field::from_row(field, &positions_by_name)?;
                 schema.definitions.last_mut()?.fields.insert(name, field);
                 continue;
             }
@@ -168,7 +168,7 @@ impl Field {
     /// Parses `name, type, strategies, merge key`; the last two are optional.
     fn from_row(
         row: &'static str,
-        places: &BTreeMap<&str, usize>,
+        positions_by_name: &BTreeMap<&str, usize>,
     ) -> Option<(&'static str, Field)> {
         let mut columns = row.split('\t');
         let (name, value) = (columns.next()?, columns.next()?);
@@ -187,7 +187,7 @@ impl Field {
             };
         }
         let field = Field {
-            shape: Shape::from_cell(value, places)?,
+            shape: Shape::from_cell(value, positions_by_name)?,
             strategy,
             cell: value,
             strategies,
@@ -200,20 +200,20 @@ impl Field {
 // === impl Shape ===
 
 impl Shape {
-    fn from_cell(cell: &str, places: &BTreeMap<&str, usize>) -> Option<Shape> {
+    fn from_cell(cell: &str, positions_by_name: &BTreeMap<&str, usize>) -> Option<Shape> {
         if let Some(item) = cell.strip_prefix("[]") {
-            return match Shape::from_cell(item, places)? {
+            return match Shape::from_cell(item, positions_by_name)? {
                 Shape::Struct(at) => Some(Shape::List(Some(at))),
                 Shape::Leaf => Some(Shape::List(None)),
                 Shape::List(_) | Shape::Map => None,
             };
         }
         if let Some(member) = cell.strip_prefix("{}") {
-            return Shape::from_cell(member, places).map(|_| Shape::Map);
+            return Shape::from_cell(member, positions_by_name).map(|_| Shape::Map);
         }
         match cell {
             "any" | "boolean" | "integer" | "number" | "string" => Some(Shape::Leaf),
-            name => places.get(name).map(|at| Shape::Struct(*at)),
+            name => positions_by_name.get(name).map(|at| Shape::Struct(*at)),
         }
     }
 }

@@ -136,15 +136,15 @@ impl Messages {
     fn parse(table: &'static str) -> Option<Messages> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
-        let places: BTreeMap<&str, MessageId> = heads
+        let ids_by_name: BTreeMap<&str, MessageId> = heads
             .enumerate()
             .map(|(at, row)| (row.split('\t').next().unwrap_or(row), MessageId(at)))
             .collect();
-        let mut all: Vec<Message> = Vec::with_capacity(places.len());
+        let mut all: Vec<Message> = Vec::with_capacity(ids_by_name.len());
         let mut kinds = BTreeMap::new();
         for row in rows() {
             if let Some(field) = row.strip_prefix('\t') {
-                let field = Field::from_row(field, &places)?;
+                let field = Field::from_row(field, &ids_by_name)?;
                 let fields = &mut all.last_mut()?.fields;
                 if fields
                     .last()
@@ -165,7 +165,8 @@ impl Messages {
                 });
             }
         }
-        let delete_options = places.get("k8s.io.apimachinery.pkg.apis.meta.v1.DeleteOptions")?;
+        let delete_options =
+            ids_by_name.get("k8s.io.apimachinery.pkg.apis.meta.v1.DeleteOptions")?;
         Some(Messages {
             delete_options: *delete_options,
             all,
@@ -212,7 +213,7 @@ impl Field {
     }
 
     /// Parses `number, name, type, presence`.
-    fn from_row(row: &'static str, places: &BTreeMap<&str, MessageId>) -> Option<Field> {
+    fn from_row(row: &'static str, ids_by_name: &BTreeMap<&str, MessageId>) -> Option<Field> {
         let mut columns = row.split('\t');
         let number = columns.next()?.parse().ok()?;
         let name = columns.next()?;
@@ -232,7 +233,7 @@ impl Field {
         } else {
             (Container::One, cell)
         };
-        let value = Type::from_cell(inner, places)?;
+        let value = Type::from_cell(inner, ids_by_name)?;
         columns.next().is_none().then_some(Field {
             number,
             name,
@@ -246,7 +247,7 @@ impl Field {
 // === impl Type ===
 
 impl Type {
-    fn from_cell(cell: &str, places: &BTreeMap<&str, MessageId>) -> Option<Type> {
+    fn from_cell(cell: &str, ids_by_name: &BTreeMap<&str, MessageId>) -> Option<Type> {
         Some(match cell {
             "bool" => Type::Bool,
             "bytes" => Type::Bytes,
@@ -254,7 +255,7 @@ impl Type {
             "int32" => Type::Int32,
             "int64" => Type::Int64,
             "string" => Type::Text,
-            name => Type::Message(*places.get(name)?),
+            name => Type::Message(*ids_by_name.get(name)?),
         })
     }
 }

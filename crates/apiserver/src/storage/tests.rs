@@ -111,7 +111,7 @@ async fn events_are_dropped_after_five_minutes() {
     put(&mut storage, &resource, "a");
     tokio::time::advance(LOG_AGE).await;
     put(&mut storage, &resource, "b");
-    assert_eq!(storage.horizon(COLLECTION), 0, "exactly as old as may be");
+    assert_eq!(storage.horizon(COLLECTION), 0, "exactly at the age limit");
     tokio::time::advance(Duration::from_secs(1)).await;
     put(&mut storage, &resource, "c");
     assert_eq!(storage.horizon(COLLECTION), 1);
@@ -218,7 +218,7 @@ fn a_table_is_shared_within_its_second() {
     assert_eq!(
         [frame(false, 2), frame(false, 1)],
         [3, 4],
-        "only one second is"
+        "one table is kept per second"
     );
 }
 
@@ -246,7 +246,11 @@ fn a_full_history_drops_the_oldest_events_of_the_largest_log() {
     for _ in 0..20 {
         assert_eq!(write(busy), (1, 9, 2));
     }
-    assert_eq!(write(COLLECTION), (2, 8, 2), "the others make room too");
+    assert_eq!(
+        write(COLLECTION),
+        (2, 8, 2),
+        "events of other logs are dropped too"
+    );
     assert_eq!(storage.horizon(COLLECTION), 0);
     let first = storage.log(busy).front().unwrap().revision;
     assert_eq!(storage.horizon(busy), first - 1);

@@ -275,7 +275,7 @@ mod tests {
         let namespaces = shared.registry.namespaces.as_ref().unwrap();
         let before = server.revision();
         empty(shared, namespaces, "n", How::DIRECT);
-        assert_eq!(server.revision(), before, "what is in it stays");
+        assert_eq!(server.revision(), before, "the content is kept");
         server.delete("v1", "configmaps", "n/m").unwrap();
         finish(shared, namespaces, "n");
         assert!(server.get("v1", "namespaces", "n").is_some());

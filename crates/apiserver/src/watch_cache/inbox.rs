@@ -203,7 +203,7 @@ mod tests {
         let count = || woken.0.load(Ordering::Relaxed);
         let (sender, mut receiver) = inbox(3);
         sender.send(Delivery::Bookmark(1)).unwrap();
-        assert_eq!(count(), 0, "nobody waits yet");
+        assert_eq!(count(), 0, "no receiver waits yet");
         assert!(receiver.poll_next(&cx).is_ready());
         assert!(receiver.poll_next(&cx).is_pending());
         sender.send(Delivery::Bookmark(2)).unwrap();

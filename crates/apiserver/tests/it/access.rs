@@ -1,4 +1,4 @@
-//! Who may do what, in process.
+//! Authentication and authorization, in process.
 
 use expect_test::expect;
 use http_body_util::Full;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{Reply, Watch, builder, get, pod, request, send, with};
 
-/// A server with a pod that wants tokens: `admin` of one who may do everything, `reader` of one who may read pods in `default`.
+/// A server with a pod and two tokens: `admin` may do everything, `reader` may read pods in `default`.
 fn guarded() -> Server {
     builder()
         .seed([pod("a")])
@@ -27,13 +27,13 @@ async fn get_bearing(server: &Server, uri: &str, token: &str) -> Reply {
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_tokens_and_rules_lets_everyone_do_everything() {
+async fn a_server_without_tokens_and_rules_allows_every_request() {
     let server = builder().seed([pod("a")]).build();
     assert_eq!(get_bearing(&server, PODS, "whatever").await.code, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_known_token_the_answer_is_401() {
+async fn a_request_without_a_known_token_receives_401() {
     let server = guarded();
     for uri in [PODS, "/apis", "/healthz", "/nowhere"] {
         let reply = get(&server, uri).await;
@@ -49,7 +49,7 @@ async fn without_a_known_token_the_answer_is_401() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_rule_allows_is_403() {
+async fn a_request_that_no_rule_allows_receives_403() {
     let server = guarded().with_token("reader");
     assert_eq!(get(&server, PODS).await.names(), ["a"]);
     let reply = get(&server, "/api/v1/pods").await;
@@ -77,14 +77,14 @@ async fn what_no_rule_allows_is_403() {
     assert_eq!(
         get(&server, "/apis").await.code,
         200,
-        "discovery is for all"
+        "discovery is allowed for every user"
     );
     let master = server.with_token("admin");
     assert_eq!(with(&master, "POST", PODS, &pod("b")).await.code, 201);
 }
 
 #[tokio::test(start_paused = true)]
-async fn rules_without_tokens_are_for_the_anonymous() {
+async fn rules_without_tokens_apply_to_anonymous_requests() {
     let server = builder().rules([Rule::allow(["get"], ["pods"])]).build();
     expect![[r#"403 Forbidden: pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group "" in the namespace "default""#]]
         .assert_eq(&get(&server, PODS).await.refusal());
@@ -94,7 +94,7 @@ async fn rules_without_tokens_are_for_the_anonymous() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_served_is_forbidden_before_it_is_missing() {
+async fn an_unserved_path_receives_403_without_permission_and_404_with_it() {
     let server = guarded();
     let uri = "/apis/foo.io/v1/foos";
     assert_eq!(get_bearing(&server, uri, "reader").await.code, 403);
@@ -102,12 +102,15 @@ async fn what_is_not_served_is_forbidden_before_it_is_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revoked_token_fails_the_next_request_and_no_open_watch() {
+async fn a_revoked_token_is_rejected_and_open_watches_continue() {
     let server = guarded();
     let reader = server.with_token("reader");
     let mut watch = Watch::open(&reader, &format!("{PODS}?watch=1&resourceVersion=1")).await;
     assert!(server.access().revoke_token("reader"));
-    assert!(!server.access().revoke_token("reader"), "it is gone");
+    assert!(
+        !server.access().revoke_token("reader"),
+        "it is already revoked"
+    );
     assert_eq!(get(&reader, PODS).await.code, 401);
     server.create(pod("b")).unwrap();
     assert_eq!(watch.trace().await, "ADDED b 2\n");
@@ -115,7 +118,7 @@ async fn a_revoked_token_fails_the_next_request_and_no_open_watch() {
     assert_eq!(
         get(&server, PODS).await.code,
         401,
-        "no token is left, and one is still asked for"
+        "a token is required although none is left"
     );
     server.access().grant_token("renewed", User::new("jane"));
     assert_eq!(get(&server.with_token("renewed"), PODS).await.code, 200);
@@ -135,7 +138,7 @@ async fn rules_change_while_the_server_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_refused_is_logged_and_uses_up_no_fault() {
+async fn a_rejected_request_is_logged_and_uses_up_no_fault() {
     let server = guarded();
     server.faults().answer(Match::list("pods"), 429);
     assert_eq!(get(&server, PODS).await.code, 401);
@@ -146,7 +149,7 @@ async fn a_request_that_is_refused_is_logged_and_uses_up_no_fault() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_in_no_debug_output() {
+async fn debug_output_contains_no_token() {
     let server = guarded().with_token("reader");
     get(&server, PODS).await;
     let log: Vec<String> = server
@@ -159,7 +162,7 @@ async fn a_token_is_in_no_debug_output() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_of_the_request_goes_before_the_one_of_the_handle() {
+async fn the_token_of_a_request_overrides_that_of_the_handle() {
     let server = guarded().with_token("admin");
     assert_eq!(
         get_bearing(&server, "/api/v1/pods", "reader").await.code,
@@ -184,7 +187,7 @@ async fn may(server: &Server, attributes: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_access_review_says_what_a_request_would_be_answered() {
+async fn an_access_review_reports_whether_a_request_is_allowed() {
     let server = guarded();
     let jane = server.with_token("reader");
     let list = json!({"verb": "list", "resource": "pods", "namespace": "default"});
@@ -217,7 +220,7 @@ async fn an_access_review_says_what_a_request_would_be_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rules_review_lists_the_askers_rules() {
+async fn a_rules_review_lists_the_rules_of_the_caller() {
     let jane = guarded().with_token("reader");
     let rules = async |namespace: &str| {
         let spec = json!({"namespace": namespace});
@@ -233,7 +236,7 @@ async fn a_rules_review_lists_the_askers_rules() {
     let listed = reply.json["status"]["resourceRules"].as_array().unwrap();
     let expected =
         json!({"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["pods"]});
-    assert_eq!(listed.len(), 3, "two on oneself, and {expected}");
+    assert_eq!(listed.len(), 3, "two for the user itself, and {expected}");
     assert_eq!(listed[2], expected);
     let elsewhere = rules("x").await;
     assert_eq!(
@@ -250,7 +253,7 @@ async fn a_rules_review_lists_the_askers_rules() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reviews_of_users_say_who_is_who() {
+async fn user_reviews_report_the_user_of_a_token() {
     let server = guarded();
     let group = "authentication.k8s.io";
     let jane = json!({"username": "jane", "groups": ["system:authenticated"]});

@@ -1,4 +1,4 @@
-//! How the tests ask: requests without a socket, and watches read as a trace.
+//! Helpers: requests without a socket, and watches that are read as a trace.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -10,12 +10,12 @@ use kube_informer_apiserver::{Body, Builder, Server};
 use serde_json::{Value, json};
 use tower_service::Service;
 
-/// A moment for creation timestamps: 2027-01-15T08:00:00Z.
+/// The time of creation timestamps: 2027-01-15T08:00:00Z.
 pub(crate) fn fixed_time() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
 }
 
-/// A builder with a seed and a clock that stands.
+/// A builder with a seed and a clock that does not advance.
 pub(crate) fn builder() -> Builder {
     Server::builder().rng_seed(1).clock(fixed_time)
 }
@@ -41,7 +41,7 @@ pub(crate) fn labelled(name: &str, label: &str, value: &str) -> Value {
     pod
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) code: u16,
@@ -135,7 +135,7 @@ pub(crate) struct Watch {
     buffer: Vec<u8>,
 }
 
-/// How long a watch must be silent for its trace to end; virtual, so it costs nothing.
+/// How long a watch must send nothing until its trace ends, in virtual time.
 const SILENCE: Duration = Duration::from_millis(10);
 
 impl Watch {
@@ -153,7 +153,7 @@ impl Watch {
         }
     }
 
-    /// What comes until it is silent, one line per event: type, object, revision.
+    /// Returns what is received until nothing more is sent, one line per event: type, object, revision.
     pub(crate) async fn trace(&mut self) -> String {
         self.trace_for(SILENCE).await
     }
@@ -172,14 +172,14 @@ impl Watch {
             }
             while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
-                trace.push_str(&told(&line));
+                trace.push_str(&event_line(&line));
             }
         }
     }
 }
 
-/// One event in a line.
-fn told(line: &[u8]) -> String {
+/// Formats one event as a line.
+fn event_line(line: &[u8]) -> String {
     let Ok(event) = serde_json::from_slice::<Value>(line) else {
         return format!("undecodable {}", String::from_utf8_lossy(line));
     };

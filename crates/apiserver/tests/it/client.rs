@@ -9,7 +9,7 @@ use kube_informer_apiserver::{Match, User};
 use crate::ask::{builder, pod, pods};
 
 #[tokio::test(start_paused = true)]
-async fn typed_objects_go_in_and_come_out() {
+async fn typed_objects_are_written_and_read() {
     let server = pods(&["a"]);
     let api: Api<Pod> = Api::default_namespaced(server.client());
     let list = api.list(&ListParams::default()).await.unwrap();
@@ -22,12 +22,12 @@ async fn typed_objects_go_in_and_come_out() {
     let created = api.create(&PostParams::default(), &pod).await.unwrap();
     assert_eq!(created.resource_version().as_deref(), Some("2"));
     let deleted = api.delete("b", &DeleteParams::default()).await.unwrap();
-    let gone = deleted.left().expect("a pod is shown as it was");
+    let gone = deleted.left().expect("the response is the pod");
     assert_eq!(gone.metadata.name.as_deref(), Some("b"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_arrive_once_and_as_they_are() {
+async fn rejections_are_returned_unchanged_and_not_retried() {
     let server = pods(&["a"]);
     server
         .faults()
@@ -42,7 +42,7 @@ async fn refusals_arrive_once_and_as_they_are() {
         (status.code, status.reason.as_str()),
         (429, "TooManyRequests")
     );
-    assert_eq!(server.requests().len(), 1, "nobody tried again unseen");
+    assert_eq!(server.requests().len(), 1, "the client did not retry");
 }
 
 #[tokio::test(start_paused = true)]

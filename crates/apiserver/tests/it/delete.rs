@@ -1,4 +1,4 @@
-//! Deletion: at once, in two phases, by collection, under conditions.
+//! Deletion: at once, in two phases, of a collection, with preconditions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ const A: &str = "/api/v1/namespaces/default/pods/a";
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1";
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_says_what_was_deleted() {
+async fn a_deletion_returns_the_details_of_the_object_or_the_pod_itself() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}});
     let server = builder().seed([pod("a"), map]).build();
     let uid = server.get("v1", "configmaps", "default/m").unwrap()["metadata"]["uid"].clone();
@@ -35,7 +35,7 @@ async fn a_deletion_says_what_was_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_make_it_two_phases() {
+async fn an_object_with_finalizers_is_deleted_in_two_phases() {
     let mut seed = pod("a");
     seed["metadata"]["finalizers"] = json!(["example.com/hold", "example.com/wait"]);
     let server = builder().seed([seed]).build();
@@ -52,7 +52,7 @@ async fn finalizers_make_it_two_phases() {
     assert_eq!(
         delete(&server, A).await.json,
         marked.json,
-        "a second delete moves nothing"
+        "a second deletion changes nothing"
     );
 
     let more = json!({"metadata": {"finalizers": ["example.com/hold", "example.com/new"]}});
@@ -99,7 +99,7 @@ async fn the_deletion_event_carries_the_last_stored_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn preconditions_are_compared_with_what_is_stored() {
+async fn preconditions_are_compared_with_the_stored_object() {
     let server = pods(&["a"]);
     let with_precondition = async |precondition| {
         with(
@@ -133,7 +133,7 @@ async fn preconditions_are_compared_with_what_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn propagation_policies_put_their_finalizers() {
+async fn propagation_policies_add_their_finalizers() {
     for (policy, finalizers) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
         let server = pods(&["a"]);
         let options = json!({"propagationPolicy": policy});
@@ -143,7 +143,7 @@ async fn propagation_policies_put_their_finalizers() {
         assert_eq!(background.json["kind"], "Pod");
         assert!(
             server.get("v1", "pods", "default/a").is_none(),
-            "takes the finalizer away again"
+            "the finalizer is removed again"
         );
     }
     let server = pods(&["a"]);
@@ -158,7 +158,7 @@ async fn propagation_policies_put_their_finalizers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_stays_is_202_for_the_old_name_of_background() {
+async fn orphan_dependents_false_receives_202_if_a_finalizer_keeps_the_object() {
     let mut seed = pod("a");
     seed["metadata"]["finalizers"] = json!(["example.com/hold"]);
     let server = builder().seed([seed]).build();
@@ -170,7 +170,7 @@ async fn an_object_that_stays_is_202_for_the_old_name_of_background() {
     );
 }
 
-/// A pod that runs on a node, where it has 30 seconds to end unless it says otherwise.
+/// A pod that is bound to a node and has the default grace period of 30 seconds.
 fn bound(name: &str) -> Value {
     let mut bound = pod(name);
     bound["spec"]["nodeName"] = json!("n1");
@@ -182,11 +182,11 @@ fn grace(seconds: i64) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_on_no_node_is_marked_and_removed_in_one_step_of_two_revisions() {
-    for asked in [None, Some(0), Some(30)] {
+async fn a_pod_without_a_node_is_marked_and_removed_by_one_request() {
+    for requested in [None, Some(0), Some(30)] {
         let server = pods(&["a"]);
         let mut watch = Watch::open(&server, WATCH).await;
-        let reply = match asked {
+        let reply = match requested {
             None => delete(&server, A).await,
             Some(seconds) => with(&server, "DELETE", A, &grace(seconds)).await,
         };
@@ -195,33 +195,37 @@ async fn a_pod_on_no_node_is_marked_and_removed_in_one_step_of_two_revisions() {
         assert_eq!(metadata["deletionTimestamp"], "2027-01-15T08:00:00Z");
         assert_eq!(metadata["deletionGracePeriodSeconds"], 0);
         assert_eq!(metadata["generation"], 2);
-        assert_eq!(reply.revision(), "3", "the deletion's");
+        assert_eq!(reply.revision(), "3", "the revision of the deletion");
         assert_eq!(watch.trace().await, "MODIFIED a 2\nDELETED a 3\n");
         assert!(server.get("v1", "pods", "default/a").is_none());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_on_a_node_stays_until_somebody_deletes_it_without_grace() {
+async fn a_pod_on_a_node_stays_until_it_is_deleted_without_grace_period() {
     let server = builder().seed([bound("a")]).build();
     let mut watch = Watch::open(&server, WATCH).await;
     let marked = delete(&server, A).await.json;
     let metadata = &marked["metadata"];
-    assert_eq!(metadata["deletionGracePeriodSeconds"], 30, "nobody said");
+    assert_eq!(metadata["deletionGracePeriodSeconds"], 30, "the default");
     assert_eq!(metadata["deletionTimestamp"], "2027-01-15T08:00:30Z");
     assert_eq!(metadata["generation"], 2);
 
-    assert_eq!(delete(&server, A).await.json, marked, "it is running");
+    assert_eq!(
+        delete(&server, A).await.json,
+        marked,
+        "a second deletion changes nothing"
+    );
     let longer = with(&server, "DELETE", A, &grace(60)).await.json;
-    assert_eq!(longer, marked, "grace is never prolonged");
+    assert_eq!(longer, marked, "a grace period is never extended");
     let foreground = json!({"propagationPolicy": "Foreground"});
     let meanwhile = with(&server, "DELETE", A, &foreground).await.json;
-    assert_eq!(meanwhile, marked, "nor finalizers put");
+    assert_eq!(meanwhile, marked, "no finalizer is added");
     let shorter = with(&server, "DELETE", A, &grace(5)).await.json;
     assert_eq!(shorter["metadata"]["deletionGracePeriodSeconds"], 5);
     assert_eq!(
         shorter["metadata"]["deletionTimestamp"], "2027-01-15T08:00:05Z",
-        "counted from the first deletion"
+        "the time counts from the first deletion"
     );
     assert_eq!(shorter["metadata"]["generation"], 2);
     let negative = with(&server, "DELETE", A, &grace(-7)).await.json;
@@ -237,10 +241,10 @@ async fn a_pod_on_a_node_stays_until_somebody_deletes_it_without_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_grace_of_a_pod_is_what_the_request_says_or_else_the_pod() {
+async fn the_grace_period_of_a_pod_is_that_of_the_request_or_of_its_spec() {
     let mut own = bound("a");
     own["spec"]["terminationGracePeriodSeconds"] = json!(7);
-    for (mut pod, phase, asked, expected) in [
+    for (mut pod, phase, requested, expected) in [
         (own.clone(), "Running", None, Some(7)),
         (own.clone(), "Running", Some(9), Some(9)),
         (own.clone(), "Running", Some(-1), Some(1)),
@@ -251,20 +255,20 @@ async fn the_grace_of_a_pod_is_what_the_request_says_or_else_the_pod() {
     ] {
         pod["status"] = json!({"phase": phase});
         let server = builder().seed([pod]).build();
-        let options = asked.map_or(json!({}), grace);
+        let options = requested.map_or(json!({}), grace);
         assert_eq!(with(&server, "DELETE", A, &options).await.code, 200);
         let left = server.get("v1", "pods", "default/a");
         let given = left.map(|pod| pod["metadata"]["deletionGracePeriodSeconds"].clone());
         assert_eq!(
             given,
             expected.map(|seconds| json!(seconds)),
-            "{phase} {asked:?}"
+            "{phase} {requested:?}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grace_period_cannot_be_shortened_into_the_past() {
+async fn a_shortened_grace_period_does_not_end_before_now() {
     let (elapsed, clock) = (Arc::new(AtomicU64::new(0)), fixed_time());
     let seconds = Arc::clone(&elapsed);
     let now = move || clock + Duration::from_secs(seconds.load(Ordering::Relaxed));
@@ -278,15 +282,15 @@ async fn a_grace_period_cannot_be_shortened_into_the_past() {
     );
     assert_eq!(
         late["metadata"]["deletionGracePeriodSeconds"], 1,
-        "it is still to be ended by somebody"
+        "at least one second remains"
     );
     elapsed.store(40, Ordering::Relaxed);
     with(&server, "DELETE", A, &grace(0)).await;
-    assert_eq!(get(&server, A).await.code, 404, "however late that is");
+    assert_eq!(get(&server, A).await.code, 404, "after the deadline too");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_needs_its_finalizers_gone_and_its_grace_over() {
+async fn a_pod_is_removed_after_its_finalizers_and_its_grace_period() {
     let mut held = bound("a");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     let release = json!({"metadata": {"finalizers": null}});
@@ -294,20 +298,24 @@ async fn a_pod_needs_its_finalizers_gone_and_its_grace_over() {
     let server = builder().seed([held.clone()]).build();
     delete(&server, A).await;
     assert_eq!(with(&server, "PATCH", A, &release).await.code, 200);
-    assert_eq!(get(&server, A).await.code, 200, "its grace is not over");
+    assert_eq!(
+        get(&server, A).await.code,
+        200,
+        "its grace period has not ended"
+    );
     with(&server, "DELETE", A, &grace(0)).await;
     assert_eq!(get(&server, A).await.code, 404);
 
     let server = builder().seed([held]).build();
     let mut watch = Watch::open(&server, WATCH).await;
     with(&server, "DELETE", A, &grace(0)).await;
-    assert_eq!(get(&server, A).await.code, 200, "a finalizer holds it");
+    assert_eq!(get(&server, A).await.code, 200, "a finalizer keeps it");
     with(&server, "PATCH", A, &release).await;
     assert_eq!(watch.trace().await, "MODIFIED a 2\nDELETED a 3\n");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_shows_the_mark_and_stores_nothing() {
+async fn a_dry_run_of_a_deletion_returns_the_marked_object_and_stores_nothing() {
     let server = builder().seed([bound("a"), pod("b")]).build();
     for (name, seconds) in [("a", 30), ("b", 0)] {
         let reply = delete(&server, &format!("{PODS}/{name}?dryRun=All")).await;
@@ -334,7 +342,7 @@ async fn a_direct_deletion_takes_one_revision_and_waits_for_finalizers_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_direct_deletion_ends_the_grace_that_is_still_running() {
+async fn a_direct_deletion_ends_a_running_grace_period() {
     let mut held = bound("a");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     let server = builder().seed([held]).build();
@@ -358,12 +366,12 @@ async fn a_collection_is_deleted_by_selector() {
     assert_eq!(reply.code, 200);
     assert_eq!(
         reply.json["items"], found.json["items"],
-        "what was found is answered, not what became of it"
+        "the response contains the objects before their deletion"
     );
     assert_eq!(
         watch.trace().await,
         "MODIFIED a 4\nDELETED a 5\nMODIFIED c 6\n",
-        "each as if it were deleted alone"
+        "each is deleted as by a request of its own"
     );
     let options = json!({"gracePeriodSeconds": 0});
     with(&server, "DELETE", PODS, &options).await;
@@ -371,7 +379,7 @@ async fn a_collection_is_deleted_by_selector() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_that_are_none_are_refused() {
+async fn malformed_delete_options_are_rejected() {
     let server = pods(&["a"]);
     for (options, expected) in [
         (

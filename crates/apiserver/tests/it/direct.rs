@@ -1,11 +1,11 @@
-//! What the owner of a server does with it: seeds and direct calls.
+//! Seeds and direct calls, which send no request.
 
 use serde_json::json;
 
 use crate::ask::{builder, pod};
 
 #[tokio::test(start_paused = true)]
-async fn direct_calls_return_what_was_stored_or_the_status() {
+async fn direct_calls_return_the_stored_object_or_the_status() {
     let server = builder().build();
     let created = server.create(pod("a")).unwrap();
     assert_eq!(created, server.get("v1", "pods", "default/a").unwrap());
@@ -33,7 +33,7 @@ async fn direct_calls_return_what_was_stored_or_the_status() {
 }
 
 #[test]
-fn of_many_objects_those_before_the_first_refusal_are_stored() {
+fn objects_before_the_first_rejected_one_are_stored() {
     let server = builder().build();
     assert_eq!(server.create_all([pod("a"), pod("b")]), Ok(2));
     let refused = server.create_all([pod("c"), pod("a"), pod("d")]);
@@ -43,12 +43,12 @@ fn of_many_objects_those_before_the_first_refusal_are_stored() {
 
 #[test]
 #[should_panic(expected = "seed 1 can't be stored: pods \"a\" already exists")]
-fn a_seed_that_cannot_be_stored_is_named() {
+fn the_error_names_a_seed_that_cannot_be_stored() {
     builder().seed([pod("a"), pod("a")]).build();
 }
 
 #[test]
-fn seeds_count_from_revision_1() {
+fn the_first_seed_has_revision_1() {
     let server = builder().seed([pod("b"), pod("a")]).build();
     let revisions: Vec<_> = server
         .list("v1", "pods")

@@ -1,4 +1,4 @@
-//! Discovery, version, health, and paths that lead nowhere.
+//! Discovery, version, health, and paths that are not served.
 
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ async fn plain_discovery_lists_groups_versions_and_resources() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn aggregated_discovery_is_given_to_those_that_put_it_first() {
+async fn aggregated_discovery_is_returned_if_it_is_accepted_first() {
     let server = builder().build();
     let core = get_as(&server, "/api", AGGREGATED).await;
     assert_eq!(
@@ -90,7 +90,7 @@ async fn aggregated_discovery_is_given_to_those_that_put_it_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn version_and_health_are_there_and_other_paths_are_not() {
+async fn version_and_health_are_served_and_other_paths_are_not() {
     let server = builder().build();
     assert_eq!(get(&server, "/version").await.json["gitVersion"], "v1.36.3");
     for path in ["/healthz", "/livez", "/readyz", "/readyz/ping"] {
@@ -127,7 +127,7 @@ async fn version_and_health_are_there_and_other_paths_are_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn verbs_that_a_kind_does_not_serve_are_405() {
+async fn an_unserved_verb_receives_405() {
     let server = builder().build();
     let reply = crate::ask::with(
         &server,

@@ -1,4 +1,4 @@
-//! Each fault does what it says, and nothing more.
+//! The effect of each fault, and its limits.
 
 use std::io;
 
@@ -15,7 +15,7 @@ const PODS: &str = "/api/v1/pods";
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_ends_watches_cleanly_and_loses_what_was_pending() {
+async fn a_cut_ends_watches_cleanly_and_drops_pending_events() {
     let server = pods(&["a"]);
     let mut watch = Watch::open(&server, WATCH).await;
     server.create(pod("b")).unwrap();
@@ -31,7 +31,7 @@ async fn a_cut_ends_watches_cleanly_and_loses_what_was_pending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_also_ends_what_is_still_telling_its_start() {
+async fn a_cut_ends_a_watch_that_still_sends_initial_events() {
     let server = pods(&["a"]);
     let mut watch = Watch::open(&server, &format!("{PODS}?watch=1")).await;
     server.faults().cut_watches();
@@ -39,7 +39,7 @@ async fn a_cut_also_ends_what_is_still_telling_its_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_break_is_a_reset_connection() {
+async fn a_break_resets_the_connection() {
     let server = pods(&["a"]);
     let mut watch = Watch::open(&server, WATCH).await;
     server.faults().break_watches();
@@ -50,7 +50,7 @@ async fn a_break_is_a_reset_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_watch_is_silent_and_tells_everything_at_the_thaw() {
+async fn a_frozen_watch_sends_nothing_until_the_thaw_and_then_everything() {
     let server = pods(&["a"]);
     let mut watch = Watch::open(&server, &format!("{WATCH}&timeoutSeconds=5")).await;
     server.faults().freeze_watches();
@@ -60,7 +60,7 @@ async fn a_frozen_watch_is_silent_and_tells_everything_at_the_thaw() {
     assert_eq!(
         watch.trace_for(long).await,
         "",
-        "not even the deadline ends it"
+        "the deadline does not end it"
     );
     assert_eq!(frozen_from_the_start.trace().await, "");
     server.faults().thaw_watches();
@@ -79,7 +79,7 @@ async fn a_frozen_watch_can_be_cut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_history_leaves_open_watches_alone() {
+async fn expired_history_does_not_affect_open_watches() {
     let server = pods(&["a"]);
     let mut watch = Watch::open(&server, WATCH).await;
     server.create(pod("b")).unwrap();
@@ -94,7 +94,7 @@ async fn expired_history_leaves_open_watches_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_given_as_often_as_asked_to_matching_requests_only() {
+async fn a_fault_status_is_returned_its_number_of_times_to_matching_requests() {
     let server = pods(&["a"]);
     server.faults().answer(Match::list("pods"), 500).times(2);
     assert_eq!(get(&server, "/api/v1/nodes").await.code, 200);
@@ -107,7 +107,7 @@ async fn an_answer_is_given_as_often_as_asked_to_matching_requests_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_carry_their_reason_and_the_time_to_wait() {
+async fn fault_statuses_have_a_reason_and_retry_after() {
     let server = pods(&["a"]);
     for (code, reason) in [
         (401, "Unauthorized"),
@@ -142,7 +142,7 @@ async fn answers_carry_their_reason_and_the_time_to_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn matches_tell_verbs_names_and_clients_apart() {
+async fn matches_distinguish_verbs_names_and_clients() {
     let server = pods(&["a", "b"]);
     let faults = server.faults();
     faults.answer(Match::verb(Verb::Get, "pods").named("b"), 500);
@@ -163,7 +163,7 @@ async fn matches_tell_verbs_names_and_clients_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_write_changes_nothing() {
+async fn a_write_rejected_by_a_fault_changes_nothing() {
     let server = pods(&["a"]);
     server
         .faults()
@@ -179,14 +179,14 @@ async fn a_refused_write_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_connections_are_errors_and_not_requests() {
+async fn a_refused_connection_is_an_error_and_not_a_logged_request() {
     let mut server = pods(&["a"]);
     server.faults().refuse_connections(true);
     let request = request("GET", PODS).body(Full::<Bytes>::default()).unwrap();
     let error = server
         .call(request)
         .await
-        .expect_err("no connection, no answer");
+        .expect_err("the connection is refused");
     let error = error.downcast_ref::<io::Error>().expect("an io error");
     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     assert!(server.requests().is_empty());
@@ -195,7 +195,7 @@ async fn refused_connections_are_errors_and_not_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn anything_can_be_put_into_a_watch() {
+async fn any_bytes_can_be_sent_to_a_watch() {
     let server = pods(&["a"]);
     let mut watch = Watch::open(&server, WATCH).await;
     server.create(pod("b")).unwrap();
@@ -211,7 +211,7 @@ async fn anything_can_be_put_into_a_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn direct_calls_are_not_touched_by_faults() {
+async fn faults_do_not_affect_direct_calls() {
     let server = builder().build();
     server.faults().refuse_connections(true);
     server.faults().answer(Match::any(), 500).times(100);
@@ -231,7 +231,7 @@ async fn direct_calls_are_not_touched_by_faults() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_ends_watches_and_forgets_what_they_could_resume_from() {
+async fn a_restart_ends_watches_and_drops_the_history() {
     let server = pods(&["a"]);
     server.create(pod("b")).unwrap();
     let mut watch = Watch::open(&server, WATCH).await;
@@ -246,13 +246,13 @@ async fn a_restart_ends_watches_and_forgets_what_they_could_resume_from() {
     assert_eq!(
         get(&server, &exact).await.names(),
         ["a"],
-        "the store knows more than its caches"
+        "storage keeps more history than the watch cache"
     );
     assert_eq!(server.revision(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restored_server_counts_on_from_an_older_revision_without_a_history() {
+async fn a_restored_server_continues_at_an_older_revision_without_history() {
     let server = pods(&["a"]);
     server.create(pod("b")).unwrap();
     server.delete("v1", "pods", "default/a").unwrap();
@@ -288,8 +288,12 @@ async fn a_restored_server_counts_on_from_an_older_revision_without_a_history() 
     );
     let mut ahead = Watch::open(&server, &format!("{PODS}?watch=1&resourceVersion=4")).await;
     server.create(pod("c")).unwrap();
-    assert_eq!(server.revision(), 3, "a revision comes again");
-    assert_eq!(ahead.trace().await, "", "that is the past to this watch");
+    assert_eq!(server.revision(), 3, "a revision is used again");
+    assert_eq!(
+        ahead.trace().await,
+        "",
+        "the event is older than the start of this watch"
+    );
     let path = format!("{PODS}?watch=1&resourceVersion=4&allowWatchBookmarks=true");
     let mut bookmarked = Watch::open(&server, &path).await;
     server.faults().send_bookmarks();
@@ -298,7 +302,7 @@ async fn a_restored_server_counts_on_from_an_older_revision_without_a_history() 
     assert_eq!(
         bookmarked.trace().await,
         "BOOKMARK 4\n",
-        "no bookmark leads it back"
+        "no bookmark has a lower revision"
     );
 }
 
@@ -312,7 +316,7 @@ async fn a_revision_that_cannot_be_restored_changes_nothing() {
     server.faults().inject("expire history").unwrap();
     let past = server.faults().restart_at(1).unwrap_err();
     assert_eq!(past.code(), 410);
-    assert_eq!(watch.trace().await, "ADDED b 2\n", "it goes on");
+    assert_eq!(watch.trace().await, "ADDED b 2\n", "the watch continues");
     server.faults().inject("restart back 0").unwrap();
     assert_eq!(
         (watch.trace().await.as_str(), server.revision()),

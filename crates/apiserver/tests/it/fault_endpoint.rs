@@ -1,4 +1,4 @@
-//! Faults over HTTP.
+//! The endpoint that adds, shows and clears faults over HTTP.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -15,7 +15,7 @@ async fn faults(server: &Server, method: &str, plan: &str) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_is_no_end_point_unless_the_builder_asked_for_one() {
+async fn the_fault_endpoint_is_served_only_if_the_builder_enables_it() {
     let server = builder().build();
     assert_eq!(faults(&server, "POST", "list pods: 500").await.code, 404);
     assert_eq!(get(&server, PODS).await.code, 200);
@@ -37,12 +37,12 @@ async fn a_plan_is_added_read_and_cleared_over_http() {
     assert_eq!(
         server.requests().len(),
         2,
-        "the end point is not in the log"
+        "requests to the endpoint are not recorded"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_end_point_cannot_do_is_a_refusal() {
+async fn invalid_requests_to_the_fault_endpoint_are_rejected() {
     let server = builder().fault_endpoint(true).build();
     assert_eq!(
         faults(&server, "POST", "list pods: never").await.refusal(),
@@ -58,7 +58,7 @@ async fn what_the_end_point_cannot_do_is_a_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_fault_hits_the_end_point() {
+async fn faults_do_not_affect_the_fault_endpoint() {
     let server = builder().fault_endpoint(true).build();
     faults(
         &server,
@@ -75,7 +75,7 @@ async fn no_fault_hits_the_end_point() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_not_let_in_plants_no_faults() {
+async fn an_unauthorized_client_cannot_add_faults() {
     let server = builder()
         .fault_endpoint(true)
         .token("known", User::new("jane"))

@@ -1,4 +1,4 @@
-//! Faults as the bytes of a TCP connection show them.
+//! The effect of faults on the bytes of a TCP connection.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -13,24 +13,24 @@ async fn listening(plan: &str) -> Listening {
     server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap()
 }
 
-/// Everything that comes back on a connection until the server closes it.
+/// Sends a request, and returns everything that is received until the server closes the connection.
 async fn talk(listening: &Listening, uri: &str) -> String {
     let mut stream = TcpStream::connect(listening.local_addr()).await.unwrap();
     let head = format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    // A reset is an end too; what came before it counts.
+    // A reset ends the connection too; the bytes before it are returned.
     let _ = stream.read_to_end(&mut bytes).await;
     String::from_utf8(bytes).unwrap()
 }
 
-/// What follows the head.
+/// The part of a response after its head.
 fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").expect("a head").1
 }
 
 #[tokio::test]
-async fn a_split_body_has_its_borders_between_the_chunks_of_the_wire() {
+async fn a_split_body_is_sent_in_http_chunks_of_that_size() {
     let listening = listening("list *: split every 16 bytes").await;
     let answer = talk(&listening, "/api/v1/pods").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -43,7 +43,7 @@ async fn a_split_body_has_its_borders_between_the_chunks_of_the_wire() {
 }
 
 #[tokio::test]
-async fn a_cut_body_is_ended_and_a_broken_one_is_not() {
+async fn a_cut_body_has_a_last_chunk_and_a_broken_one_has_none() {
     let plan = "list *: cut after 16 bytes x1; list *: break after 16 bytes";
     let listening = listening(plan).await;
     let cut = talk(&listening, "/api/v1/pods").await;
@@ -52,13 +52,13 @@ async fn a_cut_body_is_ended_and_a_broken_one_is_not() {
     assert_eq!(
         body(&broken),
         "10\r\n{\"kind\":\"PodList\r\n",
-        "what stands before the break arrives"
+        "the bytes before the break are received"
     );
     listening.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_reset_is_a_closed_connection_without_an_answer() {
+async fn a_reset_closes_the_connection_without_a_response() {
     let listening = listening("* *: reset x1").await;
     assert_eq!(talk(&listening, "/api/v1/pods").await, "");
     assert!(talk(&listening, "/api/v1/pods").await.contains(" 200 OK"));
@@ -66,7 +66,7 @@ async fn a_reset_is_a_closed_connection_without_an_answer() {
 }
 
 #[tokio::test]
-async fn the_plain_answer_of_flow_control_is_text() {
+async fn the_plain_response_of_flow_control_is_text() {
     let listening = listening("list *: 429 plain retry-after=2").await;
     let answer = talk(&listening, "/api/v1/pods").await;
     assert!(answer.starts_with("HTTP/1.1 429 Too Many Requests\r\n"));
@@ -91,7 +91,7 @@ async fn a_watch_is_cut_in_the_middle_of_an_event() {
 }
 
 #[tokio::test]
-async fn a_port_is_open_again_when_the_time_of_refusal_is_over() {
+async fn a_port_is_open_again_after_the_time_of_refused_connections() {
     let server = builder().seed([pod("a")]).build();
     let loopback = "127.0.0.1:0".parse().unwrap();
     let listening = server.listen(loopback).await.unwrap();

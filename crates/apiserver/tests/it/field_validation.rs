@@ -1,4 +1,4 @@
-//! Fields that a kind does not have and members that stand twice, as clients write them.
+//! Unknown and duplicate fields in the requests of clients.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -10,14 +10,14 @@ use crate::ask::{Reply, builder, get, pod, request, send};
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A pod with nearly everything wrong with it that can be.
+/// A pod with nearly every error that is reported.
 const WRONG: &str = r#"{"metadata":{"name":"a","foo":1},"spec":{"containers":[
     {"name":"c","image":"i","imagex":"j","livenessProbe":{"httpGet":{"port":1,"b":2},"exec":{}}},
     {"name":"d","image":"i","image":"k"}],
     "foo":1,"foo":2,"nodename":"y","volumes":[{"name":"v","emptyDir":{},"hostpath":{}}]},
     "extra":{"a":1}}"#;
 
-/// What Kubernetes 1.36.3 says of it.
+/// The message of Kubernetes 1.36.3 for it.
 const COMPLAINTS: [&str; 8] = [
     r#"unknown field "metadata.foo""#,
     r#"unknown field "spec.containers[0].imagex""#,
@@ -39,7 +39,7 @@ async fn write(server: &Server, method: &str, uri: &str, kind: &str, body: &str)
     send(server, request.body(body).unwrap()).await
 }
 
-/// The texts of the warnings, without code, agent and escapes.
+/// Returns the texts of the warnings, without code, agent and escapes.
 fn warnings(reply: &Reply) -> Vec<String> {
     let all = reply.headers.get_all("warning").iter();
     all.map(|value| {
@@ -50,7 +50,7 @@ fn warnings(reply: &Reply) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strict_refuses_with_all_that_is_wrong_in_one_sentence() {
+async fn strict_validation_reports_all_errors_in_one_message() {
     let server = builder().build();
     let uri = format!("{PODS}?fieldValidation=Strict");
     let refused = write(&server, "POST", &uri, "", WRONG).await;
@@ -70,7 +70,7 @@ async fn strict_refuses_with_all_that_is_wrong_in_one_sentence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn warnings_are_the_default_and_what_is_unknown_is_not_stored() {
+async fn warnings_are_the_default_and_unknown_fields_are_not_stored() {
     for (query, warned) in [
         ("", true),
         ("?fieldValidation=Warn", true),
@@ -100,7 +100,7 @@ async fn warnings_are_the_default_and_what_is_unknown_is_not_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_for_another_reason_carries_the_warnings_too() {
+async fn a_rejection_for_another_reason_has_the_warnings_too() {
     let server = builder().seed([pod("a")]).build();
     let refused = write(&server, "POST", PODS, "", WRONG).await;
     assert_eq!(
@@ -110,7 +110,7 @@ async fn a_refusal_for_another_reason_carries_the_warnings_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_is_told_what_stands_twice_in_it_and_what_its_result_does_not_have() {
+async fn duplicate_fields_of_a_patch_and_unknown_fields_of_its_result_are_reported() {
     const PATCH: &str = r#"{"metadata":{"foo":1,"labels":{"a":"b","a":"c"}},"data":{"a":"b","a":"d"},"xx":1,"xx":2}"#;
     const OPERATIONS: &str = r#"[{"op":"add","path":"/data","path":"/data/b","value":"x","foo":1},{"op":"add","path":"/spec","value":{"a":1,"a":2}}]"#;
     let of_merge = [
@@ -178,7 +178,7 @@ async fn a_patch_is_told_what_stands_twice_in_it_and_what_its_result_does_not_ha
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_owner_of_a_server_may_store_what_a_kind_does_not_have_and_clients_are_not_blamed() {
+async fn unknown_fields_of_seeds_are_stored_and_not_reported_to_clients() {
     let mut odd = pod("a");
     odd["spec"]["n"] = json!(1);
     let server = builder().seed([odd]).build();
@@ -196,7 +196,7 @@ async fn the_owner_of_a_server_may_store_what_a_kind_does_not_have_and_clients_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_kind_that_the_user_added_only_metadata_is_known() {
+async fn only_the_metadata_of_a_custom_kind_is_validated() {
     let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Cluster);
     let server = builder().kind(kind).build();
     let uri = "/apis/example.com/v1/widgets";

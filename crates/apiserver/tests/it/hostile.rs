@@ -22,7 +22,7 @@ fn map(name: &str, bytes: usize) -> Value {
 // === What is stored ===
 
 #[tokio::test(start_paused = true)]
-async fn no_patch_makes_an_object_larger_than_a_request_could_bring_it() {
+async fn no_patch_makes_an_object_larger_than_a_request_may_be() {
     let server = builder().build();
     assert_eq!(
         with(&server, "POST", MAPS, &map("m", 2_000_000)).await.code,
@@ -40,11 +40,11 @@ async fn no_patch_makes_an_object_larger_than_a_request_could_bring_it() {
     }
     let fits = json!({"data": {"more": "z".repeat(1_000_000)}});
     assert_eq!(with(&server, "PATCH", &uri, &fits).await.code, 200);
-    assert_eq!(server.revision(), 3, "what was refused is no revision");
+    assert_eq!(server.revision(), 3, "a rejected request adds no revision");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_store_takes_nothing_that_is_larger_and_lets_everything_go() {
+async fn a_full_store_rejects_growth_and_allows_deletions() {
     let builder = builder().storage_quota(100_000);
     let server = builder.kubernetes_service(false).build();
     let mut stored = 0;
@@ -54,13 +54,13 @@ async fn a_full_store_takes_nothing_that_is_larger_and_lets_everything_go() {
             break reply;
         }
         stored += 1;
-        assert!(stored < 100, "it is never full");
+        assert!(stored < 100, "the limit is never reached");
     };
     assert_eq!(
         full.refusal(),
         "500 -: etcdserver: mvcc: database space exceeded"
     );
-    assert_eq!(stored, 10, "the namespaces of every cluster count too");
+    assert_eq!(stored, 10, "the system namespaces count too");
     let revision = server.revision();
     let m0 = format!("{MAPS}/m0");
     let grows = with(&server, "PUT", &m0, &map("m0", 20_000)).await;
@@ -87,7 +87,7 @@ async fn a_full_store_takes_nothing_that_is_larger_and_lets_everything_go() {
 // === Numbers ===
 
 #[tokio::test(start_paused = true)]
-async fn the_largest_numbers_are_as_good_as_any() {
+async fn the_largest_numbers_are_accepted() {
     const MOST: &str = "9223372036854775807";
     let server = pods(&["a"]);
     let mut watch = Watch::open(
@@ -127,7 +127,7 @@ async fn post(server: &Server, uri: &str, body: impl Into<Bytes>) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nesting_is_refused_wherever_it_comes_from() {
+async fn too_deep_nesting_is_rejected_in_every_kind_of_request() {
     let widgets = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
     let server = builder().kind(widgets).build();
     let uri = "/apis/example.com/v1/namespaces/default/widgets";
@@ -161,7 +161,7 @@ async fn nesting_is_refused_wherever_it_comes_from() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn complaints_about_fields_are_no_longer_than_what_they_are_about() {
+async fn the_length_of_field_errors_is_limited() {
     let server = builder().seed([map("m", 1)]).build();
     let name = "n".repeat(500_000);
     let twice: Vec<String> = (0..100)
@@ -179,14 +179,14 @@ async fn complaints_about_fields_are_no_longer_than_what_they_are_about() {
     for validation in ["Strict", "Warn"] {
         let reply = send(&server, patch(validation)).await;
         let headers: usize = reply.headers.values().map(http::HeaderValue::len).sum();
-        // A refusal shows what became of the object, and not with each complaint.
+        // A rejection contains the resulting object once, and not with each error.
         assert!(reply.text.len() < 4 * body.len(), "{}", reply.text.len());
         assert!(headers < 20_000, "{headers}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_and_many_options_are_answered_in_their_own_length() {
+async fn long_and_many_query_options_are_handled() {
     let server = pods(&["a"]);
     let many = "&x=y".repeat(8_000);
     assert_eq!(
@@ -219,7 +219,7 @@ async fn long_and_many_options_are_answered_in_their_own_length() {
 // === Responses that are not read ===
 
 #[tokio::test(start_paused = true)]
-async fn a_long_object_comes_in_pieces_and_is_whole() {
+async fn a_long_object_is_sent_completely_in_short_chunks() {
     let server = builder()
         .seed([map("a", 10), map("m", 1_000_000), map("z", 10)])
         .build();
@@ -229,10 +229,10 @@ async fn a_long_object_comes_in_pieces_and_is_whole() {
         format!("{MAPS}{options}"),
         format!("{MAPS}/m"),
     ] {
-        let asked = request("GET", &uri).body(Full::<Bytes>::default());
+        let list = request("GET", &uri).body(Full::<Bytes>::default());
         let mut body = server
             .clone()
-            .call(asked.unwrap())
+            .call(list.unwrap())
             .await
             .unwrap()
             .into_body();
@@ -248,7 +248,7 @@ async fn a_long_object_comes_in_pieces_and_is_whole() {
     }
 }
 
-/// The length of the longest text in a document.
+/// Returns the length of the longest text in a document.
 fn longest(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -259,7 +259,7 @@ fn longest(value: &Value) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_and_watches_that_are_never_read_make_room_for_others() {
+async fn unread_lists_and_watches_are_evicted_for_others() {
     let server = builder().seed([pod("a"), map("m", 100_000)]).build();
     let list = || request("GET", "/api/v1/pods").body(Full::<Bytes>::default());
     let watch = || request("GET", "/api/v1/pods?watch=1").body(Full::<Bytes>::default());
@@ -291,7 +291,10 @@ async fn lists_and_watches_that_are_never_read_make_room_for_others() {
         (written.status().as_u16(), server.revision()),
         (200, revision + 1)
     );
-    assert!(written.into_body().collect().await.is_err(), "it is no 429");
+    assert!(
+        written.into_body().collect().await.is_err(),
+        "the response is not a 429"
+    );
     tokio::time::advance(std::time::Duration::from_secs(61)).await;
     assert_eq!(get(&server, "/api/v1/pods").await.names(), ["a"]);
     let first = stopped.remove(0).into_body().collect().await;

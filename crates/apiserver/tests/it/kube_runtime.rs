@@ -1,7 +1,7 @@
-//! kube-rs's own watcher, reflector and controller against the server: what they see and what they ask.
+//! kube-rs's own watcher, reflector and controller against the server: their events and their requests.
 //!
-//! They stand for every client that is not ours: what the server promises must be what they understand.
-//! Traces end when nothing has happened for a while of virtual time, so nothing here waits.
+//! They represent all clients of other projects: the server must behave as these clients expect.
+//! A trace ends when nothing has happened for a while of virtual time, so no test waits.
 
 mod controller;
 mod reflector;
@@ -17,10 +17,12 @@ use kube_informer_apiserver::{LoggedRequest, Server};
 use kube_runtime::watcher::{Config, Error, Event};
 use serde::de::DeserializeOwned;
 
-/// How long nothing must happen for a trace to end; longer than the longest first pause after an error (kube-rs: 1.6 s with jitter).
+/// How long nothing must happen until a trace ends.
+///
+/// It is longer than the longest first pause after an error (kube-rs: 1.6 s with jitter).
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// kube-rs's two ways to the initial objects.
+/// kube-rs's two methods to obtain the initial objects.
 fn both_strategies() -> [Config; 2] {
     [Config::default(), Config::default().streaming_lists()]
 }
@@ -33,50 +35,50 @@ fn all_pods(server: &Server) -> Api<Pod> {
     Api::all(client(server))
 }
 
-/// What a watcher tells, as lines.
-struct Told<K> {
+/// The events of a watcher, as lines.
+struct WatcherTrace<K> {
     events: Pin<Box<dyn Stream<Item = Result<Event<K>, Error>> + Send>>,
 }
 
-impl<K> Told<K>
+impl<K> WatcherTrace<K>
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
-    fn by(api: Api<K>, config: Config) -> Told<K> {
-        Told {
+    fn by(api: Api<K>, config: Config) -> WatcherTrace<K> {
+        WatcherTrace {
             events: Box::pin(kube_runtime::watcher(api, config)),
         }
     }
 
-    /// The events until the stream is silent.
+    /// Returns the events until nothing more is received.
     async fn trace(&mut self) -> String {
         let mut trace = String::new();
-        while let Ok(told) = tokio::time::timeout(SILENCE, self.events.next()).await {
-            trace.push_str(&line(&told.expect("a watcher does not end")));
+        while let Ok(event) = tokio::time::timeout(SILENCE, self.events.next()).await {
+            trace.push_str(&line(&event.expect("a watcher does not end")));
             trace.push('\n');
         }
         trace
     }
 
-    /// Nothing is told for that long.
+    /// Asserts that nothing is received for that long.
     async fn expect_silence(&mut self, long: Duration) {
-        let told = tokio::time::timeout(long, self.events.next()).await;
-        assert!(told.is_err(), "{}", line(&told.unwrap().unwrap()));
+        let event = tokio::time::timeout(long, self.events.next()).await;
+        assert!(event.is_err(), "{}", line(&event.unwrap().unwrap()));
     }
 
-    /// The next event or error, as a line.
+    /// Returns the next event or error, as a line.
     async fn next(&mut self) -> String {
-        let told = tokio::time::timeout(SILENCE, self.events.next()).await;
-        line(&told.expect("no silence").expect("a watcher does not end"))
+        let event = tokio::time::timeout(SILENCE, self.events.next()).await;
+        line(&event.expect("no silence").expect("a watcher does not end"))
     }
 }
 
-fn line<K: ResourceExt>(told: &Result<Event<K>, Error>) -> String {
+fn line<K: ResourceExt>(event: &Result<Event<K>, Error>) -> String {
     let object = |what: &str, object: &K| {
         let revision = object.resource_version().unwrap_or_default();
         format!("{what} {} {revision}", object.name_any())
     };
-    match told {
+    match event {
         Ok(Event::Init) => "init".into(),
         Ok(Event::InitApply(it)) => object("initial", it),
         Ok(Event::InitDone) => "done".into(),
@@ -104,15 +106,15 @@ fn of_api(error: &kube_client::Error) -> String {
     }
 }
 
-/// What has been asked about pods, a line each, and forgotten.
-fn asked(server: &Server) -> String {
+/// Returns the requests for pods, one per line, and clears them.
+fn logged(server: &Server) -> String {
     let log = server.requests();
     log.clear();
     let pods = log.filter(|request| request.resource == "pods");
-    pods.iter().map(asked_line).collect()
+    pods.iter().map(logged_line).collect()
 }
 
-fn asked_line(request: &LoggedRequest) -> String {
+fn logged_line(request: &LoggedRequest) -> String {
     let options = &request.options;
     let limit = options.limit.map(|limit| format!(" limit {limit}"));
     let continued = options.continue_token.as_ref().map(|_| " continued".into());
@@ -120,9 +122,9 @@ fn asked_line(request: &LoggedRequest) -> String {
     let from = revision.map(|revision| format!(" from {revision}"));
     let streamed = options.send_initial_events == Some(true);
     let streamed = streamed.then(|| " with initial events".into());
-    let told: Vec<String> = [limit, continued, from, streamed]
+    let parts: Vec<String> = [limit, continued, from, streamed]
         .into_iter()
         .flatten()
         .collect();
-    format!("{}{}\n", request.verb, told.concat())
+    format!("{}{}\n", request.verb, parts.concat())
 }

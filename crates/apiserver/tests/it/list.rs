@@ -1,4 +1,4 @@
-//! Lists: which moment, which objects, and what is refused.
+//! Lists: their revision, their objects, and rejected options.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::ask::{builder, get, labelled, pod, pods};
 const PODS: &str = "/api/v1/pods";
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_ordered_by_key_and_says_the_revision_of_its_moment() {
+async fn a_list_is_ordered_by_key_and_has_its_revision() {
     let server = builder()
         .seed([pod("b/x"), pod("a-b/x"), pod("a/y"), pod("a/x")])
         .build();
@@ -26,12 +26,12 @@ async fn a_list_is_ordered_by_key_and_says_the_revision_of_its_moment() {
     assert_eq!(
         namespaces,
         ["a-b", "a", "a", "b"],
-        "'-' sorts before '/', as in etcd"
+        "'-' precedes '/', as in etcd"
     );
     assert_eq!(
         list.revision(),
         "5",
-        "a write to another kind raises it too"
+        "a write of another kind increases it too"
     );
     assert_eq!(
         get(&server, "/api/v1/namespaces/a/pods").await.names(),
@@ -40,7 +40,7 @@ async fn a_list_is_ordered_by_key_and_says_the_revision_of_its_moment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_list_has_no_items_and_a_live_revision() {
+async fn an_empty_list_has_no_items_and_the_current_revision() {
     let server = builder().build();
     let list = get(&server, PODS).await;
     assert_eq!(list.json["items"], json!([]));
@@ -78,7 +78,7 @@ async fn built_in_lists_start_with_metadata_and_custom_ones_end_with_it() {
     );
 }
 
-/// Three pods; the third came at revision 3, and the first was deleted at 4.
+/// Three pods, of which the third was created at revision 3, and the first was deleted at 4.
 async fn names(query: &str, cache: WatchCache) -> String {
     let server = builder()
         .watch_cache(cache)
@@ -93,7 +93,7 @@ async fn names(query: &str, cache: WatchCache) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_row_of_the_revision_table_shows_its_moment() {
+async fn every_row_of_the_revision_table_returns_its_revision() {
     for (query, expected) in [
         ("", "b c at 4"),
         ("resourceVersion=0", "b c at 4"),
@@ -129,7 +129,7 @@ async fn every_row_of_the_revision_table_shows_its_moment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_watch_cache_a_list_at_0_honours_limit() {
+async fn without_a_watch_cache_a_list_at_0_applies_its_limit() {
     assert_eq!(
         names("limit=1&resourceVersion=0", WatchCache::Off).await,
         "b at 4"
@@ -141,7 +141,7 @@ async fn without_a_watch_cache_a_list_at_0_honours_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_contradiction_is_refused_with_kubernetes_words() {
+async fn contradictory_list_options_are_rejected_with_kubernetes_message() {
     let invalid =
         |body: &str| format!("422 Invalid: ListOptions.meta.k8s.io \"\" is invalid: {body}");
     for (query, expected) in [
@@ -168,7 +168,7 @@ async fn every_contradiction_is_refused_with_kubernetes_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_of_options_has_one_cause_per_field() {
+async fn a_rejection_of_options_has_one_cause_per_field() {
     let server = builder().build();
     let reply = get(
         &server,
@@ -187,7 +187,7 @@ async fn a_refusal_of_options_has_one_cause_per_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_without_fields_of_their_own_name_the_labels_they_know() {
+async fn an_unknown_field_label_is_rejected_with_the_known_ones() {
     let server = builder().build();
     let reply = get(&server, "/api/v1/configmaps?fieldSelector=foo=1").await;
     let known =
@@ -196,7 +196,7 @@ async fn kinds_without_fields_of_their_own_name_the_labels_they_know() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_in_the_future_is_waited_for_3_seconds() {
+async fn a_list_waits_3_seconds_for_a_future_revision() {
     let server = pods(&["a"]);
     let began = tokio::time::Instant::now();
     let reply = get(&server, "/api/v1/pods?resourceVersion=9").await;
@@ -219,7 +219,7 @@ async fn a_revision_in_the_future_is_waited_for_3_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_watch_cache_an_exact_revision_in_the_future_is_refused_at_once() {
+async fn without_a_watch_cache_an_exact_future_revision_is_rejected_at_once() {
     let server = builder().watch_cache_for("pods", WatchCache::Off).build();
     let began = tokio::time::Instant::now();
     let reply = get(
@@ -232,7 +232,7 @@ async fn without_a_watch_cache_an_exact_revision_in_the_future_is_refused_at_onc
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exact_list_of_a_forgotten_revision_is_410() {
+async fn an_exact_list_of_an_expired_revision_receives_410() {
     let server = pods(&["a", "b"]);
     server.faults().expire_history();
     let exact = |revision: u64| {
@@ -246,12 +246,12 @@ async fn an_exact_list_of_a_forgotten_revision_is_410() {
     assert_eq!(
         get(&server, &exact(2)).await.names(),
         ["a", "b"],
-        "the present revision is known"
+        "the current revision is known"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_take_what_matches() {
+async fn selectors_select_the_matching_objects() {
     let mut bound = labelled("b", "app", "web");
     bound["spec"]["nodeName"] = json!("n1");
     let server = builder()
@@ -282,7 +282,7 @@ async fn selectors_take_what_matches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_get_waits_for_its_revision_and_says_what_is_missing() {
+async fn a_get_waits_for_its_revision_and_names_a_missing_object() {
     let server = pods(&["a"]);
     let path = "/api/v1/namespaces/default/pods";
     assert_eq!(

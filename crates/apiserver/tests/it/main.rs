@@ -1,8 +1,8 @@
-//! The server as its clients see it: in process under paused time, and over TCP.
+//! The behaviour of the server for its clients: in process with paused time, and over TCP.
 
 #![expect(
     clippy::unwrap_used,
-    reason = "what tests share is test code too, which the lint can't see"
+    reason = "helpers of tests are test code too, which the lint does not detect"
 )]
 
 mod access;

@@ -1,4 +1,4 @@
-//! Namespaces: what they are born with, and how they end.
+//! Namespaces: their initial content, and their deletion.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}})
 }
 
-/// In namespace `n`, on a node, with this grace period.
+/// A pod in namespace `n`, bound to a node, with this grace period.
 fn bound(name: &str, seconds: i64) -> Value {
     let mut pod = pod(&format!("n/{name}"));
     pod["spec"]["nodeName"] = json!("node");
@@ -30,7 +30,7 @@ fn held(mut object: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_is_born_active_with_a_finalizer_and_its_name_as_a_label() {
+async fn a_new_namespace_is_active_with_a_finalizer_and_a_name_label() {
     let server = builder().build();
     let mut body = namespace("n");
     body["status"] = json!({"phase": "Terminating"});
@@ -63,7 +63,7 @@ async fn a_namespace_is_born_active_with_a_finalizer_and_its_name_as_a_label() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_namespace_takes_its_contents_along() {
+async fn a_deleted_namespace_is_removed_with_its_content() {
     let mut other = pod("other/a");
     other["metadata"]["name"] = json!("b");
     let seeds = [
@@ -110,7 +110,7 @@ async fn a_deleted_namespace_takes_its_contents_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_waits_for_the_pods_and_the_namespace_for_everything() {
+async fn content_is_deleted_after_the_pods_and_the_namespace_last() {
     let seeds = [
         namespace("n"),
         bound("a", 30),
@@ -128,10 +128,10 @@ async fn everything_waits_for_the_pods_and_the_namespace_for_everything() {
 
     let at_once = json!({"gracePeriodSeconds": 0});
     with(&server, "DELETE", &format!("{N}/pods/a"), &at_once).await;
-    assert_eq!(maps.trace().await, "", "a pod is left");
+    assert_eq!(maps.trace().await, "", "a pod still exists");
     with(&server, "DELETE", &format!("{N}/pods/b"), &at_once).await;
     assert_eq!(maps.trace().await, "DELETED k 13\nMODIFIED m 14\n");
-    assert_eq!(namespaces.trace().await, "", "a finalizer holds a map");
+    assert_eq!(namespaces.trace().await, "", "a finalizer keeps a map");
 
     let release = json!({"metadata": {"finalizers": null}});
     let map = format!("{N}/configmaps/m");
@@ -141,7 +141,7 @@ async fn everything_waits_for_the_pods_and_the_namespace_for_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_can_be_created_in_a_namespace_that_ends_and_the_rest_goes_on() {
+async fn a_terminating_namespace_rejects_only_creations() {
     let server = builder().seed([namespace("n"), held(map("m"))]).build();
     delete(&server, N).await;
     for (body, name) in [
@@ -168,7 +168,11 @@ async fn nothing_can_be_created_in_a_namespace_that_ends_and_the_rest_goes_on() 
     let m = format!("{N}/configmaps/m");
     assert_eq!(with(&server, "PATCH", &m, &late).await.code, 200);
     let again = delete(&server, N).await;
-    assert_eq!((again.code, again.revision()), (200, "3"), "nothing moves");
+    assert_eq!(
+        (again.code, again.revision()),
+        (200, "3"),
+        "nothing changes"
+    );
     assert_eq!(
         with(&server, "POST", ALL, &namespace("n")).await.refusal(),
         "409 AlreadyExists: namespaces \"n\" already exists"
@@ -176,7 +180,7 @@ async fn nothing_can_be_created_in_a_namespace_that_ends_and_the_rest_goes_on() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_stays_as_long_as_other_finalizers_hold_it() {
+async fn a_namespace_stays_until_its_other_finalizers_are_removed() {
     let mut seed = held(namespace("n"));
     seed["spec"] = json!({"finalizers": ["example.com/spec", "kubernetes"]});
     let server = builder().seed([seed]).build();
@@ -195,7 +199,7 @@ async fn a_namespace_stays_as_long_as_other_finalizers_hold_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalize_writes_the_finalizers_that_nothing_else_writes() {
+async fn only_the_finalize_subresource_writes_spec_finalizers() {
     let server = builder().seed([namespace("n")]).build();
     let finalize = format!("{N}/finalize");
     let mut body = namespace("n");
@@ -220,12 +224,12 @@ async fn finalize_writes_the_finalizers_that_nothing_else_writes() {
     }
     body["spec"] = json!({});
     with(&server, "PUT", &finalize, &body).await;
-    assert_eq!(get(&server, N).await.code, 200, "nobody has deleted it");
+    assert_eq!(get(&server, N).await.code, 200, "it was not deleted");
     assert_eq!(delete(&server, N).await.code, 200);
     let left = get(&server, N).await.json;
     assert_eq!(
         left["status"]["phase"], "Terminating",
-        "a first deletion removes nothing"
+        "the first deletion removes nothing"
     );
     assert_eq!(delete(&server, N).await.code, 200);
     assert_eq!(get(&server, N).await.code, 404);
@@ -252,7 +256,7 @@ async fn the_phase_of_a_namespace_follows_its_deletion() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_shows_the_end_and_changes_nothing() {
+async fn a_dry_run_returns_the_terminating_namespace_and_changes_nothing() {
     let server = builder().seed([namespace("n"), map("m")]).build();
     let shown = delete(&server, &format!("{N}?dryRun=All")).await.json;
     assert_eq!(shown["status"]["phase"], "Terminating");
@@ -261,7 +265,7 @@ async fn a_dry_run_shows_the_end_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn preconditions_of_a_namespace_have_words_of_their_own() {
+async fn preconditions_of_a_namespace_have_their_own_messages() {
     let server = builder().seed([namespace("n")]).build();
     let uid = server.get("v1", "namespaces", "n").unwrap()["metadata"]["uid"].clone();
     let uid = uid.as_str().unwrap();
@@ -294,7 +298,7 @@ async fn a_direct_deletion_empties_a_namespace_without_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn some_namespaces_are_immortal() {
+async fn some_system_namespaces_cannot_be_deleted() {
     let server = builder().build();
     for name in ["default", "kube-system", "kube-public"] {
         let reply = delete(&server, &format!("{ALL}/{name}")).await;

@@ -1,4 +1,4 @@
-//! The OpenAPI documents, as far as `kubectl` reads them before it writes and explains.
+//! The parts of the OpenAPI documents that `kubectl` reads before it writes and explains.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use kube_informer_apiserver::{Kind, Kinds, Scope};
 
 use crate::ask::{builder, get};
 
-/// Everything that is referred to in a document.
+/// Returns all references in a document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
-            // A schema of schemas has a property of that name, which is no reference.
+            // A schema of schemas has a property of that name, which is not a reference.
             if let Some(target) = members.get("$ref").and_then(Value::as_str) {
                 found.insert(target.to_owned());
             }
@@ -24,7 +24,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_group_version_has_a_document_in_which_no_reference_leads_nowhere() {
+async fn every_group_version_has_a_document_without_broken_references() {
     let server = builder().build();
     let index = get(&server, "/openapi/v3").await.json;
     let mut expected: Vec<String> = Kinds::builtin()
@@ -67,7 +67,7 @@ async fn every_group_version_has_a_document_in_which_no_reference_leads_nowhere(
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_say_that_fields_are_validated_by_the_server_and_how_they_can_be_patched() {
+async fn documents_declare_field_validation_and_patch_types() {
     let server = builder().build();
     let apps = get(&server, "/openapi/v3/apis/apps/v1").await.json;
     let deployments = "/apis/apps/v1/namespaces/{namespace}/deployments";
@@ -156,7 +156,7 @@ async fn schemas_have_the_types_and_patch_strategies_of_the_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_kind_that_the_user_added_nothing_is_known_but_its_name() {
+async fn the_schema_of_a_custom_kind_has_only_its_name() {
     let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Cluster);
     let server = builder().kind(kind).build();
     let document = get(&server, "/openapi/v3/apis/example.com/v1").await.json;

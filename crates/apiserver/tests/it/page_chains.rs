@@ -1,4 +1,6 @@
-//! Chains of pages against a naive reference: any limits, writes and compactions between them, in one namespace or in all.
+//! Chains of pages are compared with a naive reference.
+//!
+//! Limits, writes and compactions between the pages are random, in one namespace or in all.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +10,7 @@ use serde_json::json;
 
 use crate::ask::{Reply, get};
 
-/// Keys in the order of a list: `a-b/x` stands before `a/x`.
+/// Keys in the order of a list: `a-b/x` precedes `a/x`.
 const KEYS: [(&str, &str); 8] = [
     ("a-b", "x"),
     ("a", "x"),
@@ -22,12 +24,12 @@ const KEYS: [(&str, &str); 8] = [
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The object is created, or changed if it is there.
+    /// Creates the object, or changes it if it exists.
     Put(usize),
     Delete(usize),
-    /// The history up to now is forgotten.
+    /// Drops the history.
     Compact,
-    /// The next page of the chain, or the first one of another.
+    /// Requests the next page of the chain, or the first one of another.
     Page(usize),
 }
 
@@ -41,21 +43,21 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..40)
 }
 
-/// The objects of a moment: where in `KEYS` they stand, and their revisions.
+/// The objects at one revision: their positions in `KEYS`, and their revisions.
 type Moment = BTreeMap<usize, u64>;
 
-/// A chain that has begun: which moment it shows, and what it has come to.
+/// A started chain: the revision that it shows, and its progress.
 struct Chain {
     token: String,
     revision: u64,
-    /// The key behind the last one that was shown.
+    /// The position after the last returned key.
     from: usize,
 }
 
 struct Reference {
     /// By revision.
     moments: Vec<Moment>,
-    /// What is older is forgotten.
+    /// The oldest revision of the history.
     horizon: u64,
     namespace: Option<&'static str>,
 }
@@ -71,7 +73,7 @@ impl Reference {
         self.moments.push(moment);
     }
 
-    /// What is listed of a moment from a key on.
+    /// Returns the objects of a revision from a key on.
     fn rest(&self, revision: u64, from: usize) -> Vec<(usize, u64)> {
         let moment = usize::try_from(revision).map(|revision| &self.moments[revision]);
         let rest = moment.expect("revisions are few").range(from..);
@@ -94,7 +96,7 @@ impl Reference {
     }
 }
 
-/// A page is what the reference says, and what follows it.
+/// Compares a page with the reference, and returns the chain after it.
 fn judge(
     reference: &Reference,
     page: &Reply,
@@ -152,7 +154,7 @@ async fn page(
         return judge(reference, &next, (chain.revision, chain.from, limit));
     }
     prop_assert_eq!(next.code, 410);
-    // What is offered instead goes on behind the same key, at the present.
+    // The offered token continues after the same key, at the current revision.
     chain.token = next.continue_token().unwrap_or_default().to_owned();
     let rest = get(server, &reference.path(limit, Some(&chain.token))).await;
     judge(reference, &rest, (reference.revision(), chain.from, limit))
@@ -182,9 +184,9 @@ async fn play(namespace: Option<&'static str>, steps: Vec<Step>) -> Result<(), T
                     .last()
                     .is_some_and(|moment| moment.contains_key(&key))
                 {
-                    server.update(object).expect("it is there");
+                    server.update(object).expect("the object exists");
                 } else {
-                    server.create(object).expect("it is not there");
+                    server.create(object).expect("the object does not exist");
                 }
                 reference.write(|moment, revision| {
                     moment.insert(key, revision);
@@ -197,7 +199,7 @@ async fn play(namespace: Option<&'static str>, steps: Vec<Step>) -> Result<(), T
                     reference.write(|moment, _| {
                         moment
                             .remove(&key)
-                            .expect("only what is there can be deleted");
+                            .expect("only an existing object is deleted");
                     });
                 }
             }
@@ -213,7 +215,7 @@ async fn play(namespace: Option<&'static str>, steps: Vec<Step>) -> Result<(), T
 
 proptest! {
     #[test]
-    fn every_page_is_of_its_chains_moment_until_that_is_forgotten(
+    fn every_page_shows_the_revision_of_its_chain_until_it_expires(
         namespace in prop::option::of(prop::sample::select(vec!["a", "a-b", "b", "none"])),
         steps in steps(),
     ) {

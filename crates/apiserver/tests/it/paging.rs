@@ -1,4 +1,4 @@
-//! Lists in pages: one moment, whatever is written meanwhile.
+//! Lists in pages: one revision, although objects change.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -11,12 +11,12 @@ const PODS: &str = "/api/v1/pods";
 fn next(page: &Reply, limit: u32) -> String {
     format!(
         "{PODS}?limit={limit}&continue={}",
-        page.continue_token().expect("there is more")
+        page.continue_token().expect("more pages follow")
     )
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_show_one_moment_under_writes() {
+async fn pages_show_one_revision_while_objects_change() {
     let server = pods(&["a", "b", "c", "d", "e"]);
     let first = get(&server, &format!("{PODS}?limit=2")).await;
     assert_eq!(first.names(), ["a", "b"]);
@@ -40,12 +40,12 @@ async fn pages_show_one_moment_under_writes() {
     assert_eq!(
         last.json["metadata"],
         json!({"resourceVersion": "5"}),
-        "nothing remains"
+        "no object remains"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_has_kubernetes_format_relative_to_what_is_listed() {
+async fn a_token_has_kubernetes_format_relative_to_the_listed_path() {
     let server = pods(&["a", "b"]);
     let decoded = |page: &Reply| -> Value {
         let json = BASE64_URL_SAFE_NO_PAD
@@ -73,7 +73,7 @@ async fn a_token_has_kubernetes_format_relative_to_what_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_continued_list_may_not_name_a_revision() {
+async fn a_list_with_a_token_and_a_revision_is_rejected() {
     let server = pods(&["a", "b"]);
     let first = get(&server, &format!("{PODS}?limit=1")).await;
     let with = |revision: &str| format!("{}&resourceVersion={revision}", next(&first, 1));
@@ -86,7 +86,7 @@ async fn a_continued_list_may_not_name_a_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_token_offers_an_inconsistent_one_that_shows_the_present() {
+async fn an_expired_token_is_replaced_by_one_that_shows_the_current_state() {
     let server = pods(&["a", "b", "c"]);
     let first = get(&server, &format!("{PODS}?limit=1")).await;
     server.create(pod("bb")).unwrap();
@@ -110,13 +110,13 @@ async fn an_expired_token_offers_an_inconsistent_one_that_shows_the_present() {
     assert_eq!(
         third.names(),
         ["c", "d"],
-        "the next token is pinned to the new moment"
+        "the next token keeps the new revision"
     );
     assert_eq!((third.revision(), third.continue_token()), ("5", None));
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_selector_pages_are_full_and_nothing_is_counted() {
+async fn pages_with_a_selector_are_full_and_have_no_remaining_count() {
     let names = ["a", "b", "c", "d", "e"];
     let app = |name: &str| if name == "b" { "db" } else { "web" };
     let server = crate::ask::builder()

@@ -1,4 +1,4 @@
-//! Data directories: what survives a restart and a kill, and which directories are refused.
+//! Data directories: the state after a restart and after a kill, and rejected directories.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{Watch, builder, get, pod, with};
 
-/// An empty place for one test, under the build's own folder.
+/// An empty directory for one test, inside the build directory.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&path));
@@ -26,13 +26,13 @@ fn open(directory: &Path) -> Server {
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_keeps_objects_and_revisions_and_forgets_history() {
+async fn a_restart_keeps_objects_and_revisions_and_drops_history() {
     let directory = scratch("restart");
     let server = open(&directory);
     assert_eq!(
         server.revision(),
         1,
-        "as an empty server without a directory"
+        "the same as for an empty server without a directory"
     );
     let made = with(&server, "POST", PODS, &pod("a")).await;
     assert_eq!((made.code, made.revision()), (201, "2"));
@@ -73,7 +73,7 @@ async fn a_restart_keeps_objects_and_revisions_and_forgets_history() {
 }
 
 #[test]
-fn a_store_that_was_put_back_to_an_older_revision_is_so_after_a_restart() {
+fn a_store_restored_to_an_older_revision_keeps_it_after_a_restart() {
     let directory = scratch("put-back");
     let server = open(&directory);
     server.create(pod("kept")).unwrap();
@@ -93,7 +93,7 @@ fn a_store_that_was_put_back_to_an_older_revision_is_so_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_work_on_what_was_restored() {
+async fn selectors_match_objects_loaded_at_a_restart() {
     let directory = scratch("selectors");
     let server = open(&directory);
     for (name, node) in [("a", "n1"), ("b", "n2")] {
@@ -111,7 +111,7 @@ async fn selectors_work_on_what_was_restored() {
 }
 
 #[test]
-fn seeds_fill_a_new_directory_only() {
+fn seeds_are_stored_in_a_new_directory_only() {
     let directory = scratch("seeds");
     let seeded = || builder().seed([pod("a"), pod("b")]).open(&directory);
     let server = seeded().unwrap();
@@ -123,7 +123,7 @@ fn seeds_fill_a_new_directory_only() {
 }
 
 #[test]
-fn objects_of_a_kind_that_is_not_served_wait_until_it_is() {
+fn objects_of_an_unserved_kind_are_kept_until_it_is_served() {
     let directory = scratch("unserved");
     let widget = || Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
     let server = builder().kind(widget()).open(&directory).unwrap();
@@ -142,7 +142,7 @@ fn objects_of_a_kind_that_is_not_served_wait_until_it_is() {
     );
 }
 
-/// The refusal's sentences, outermost first, without the place.
+/// Returns the messages of the error chain, outermost first, without the path.
 fn refusal(directory: &Path) -> String {
     let error = match builder().open(directory) {
         Ok(server) => panic!("{server:?} was opened"),
@@ -156,7 +156,7 @@ fn refusal(directory: &Path) -> String {
 }
 
 #[test]
-fn a_directory_has_one_server_at_a_time() {
+fn a_directory_in_use_by_another_server_is_rejected() {
     let directory = scratch("one");
     let server = open(&directory);
     expect!["the data directory DIR is in use by another server"].assert_eq(&refusal(&directory));
@@ -166,7 +166,7 @@ fn a_directory_has_one_server_at_a_time() {
 }
 
 #[test]
-fn something_else_than_a_store_is_refused_and_kept() {
+fn a_file_that_is_not_a_store_is_rejected_and_kept() {
     let directory = scratch("foreign");
     fs::create_dir_all(&directory).unwrap();
     let file = directory.join("objects.redb");
@@ -186,7 +186,7 @@ fn something_else_than_a_store_is_refused_and_kept() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_refused() {
+fn a_read_only_directory_is_rejected() {
     let directory = scratch("read-only");
     drop(open(&directory));
     let mut permissions = fs::metadata(directory.join("lock")).unwrap().permissions();
@@ -197,7 +197,7 @@ fn a_directory_that_cannot_be_written_is_refused() {
         .open(directory.join("lock"))
         .is_ok()
     {
-        // Permissions don't bind the superuser; a folder in the file's place binds everybody.
+        // Permissions don't apply to the superuser; a directory in place of the file applies to all users.
         fs::remove_file(directory.join("lock")).unwrap();
         fs::create_dir(directory.join("lock")).unwrap();
     }
@@ -209,7 +209,7 @@ fn a_directory_that_cannot_be_written_is_refused() {
 }
 
 #[test]
-fn a_store_that_was_cut_or_overwritten_is_refused() {
+fn a_truncated_or_overwritten_store_is_rejected() {
     let directory = scratch("damaged");
     let server = open(&directory);
     for nth in 0..200 {
@@ -239,20 +239,20 @@ fn a_store_that_was_cut_or_overwritten_is_refused() {
     assert_eq!(open(&directory).list("v1", "pods").len(), 200);
 }
 
-/// Writers in the child, each with objects of its own.
+/// Number of writers in the child, each with its own objects.
 const WRITERS: usize = 4;
-/// Kills in a row.
+/// Number of consecutive kills.
 const KILLS: u64 = 12;
-/// The child: this binary, running this test, with a seed and a directory on its standard input.
+/// The child: this binary with this test, and a seed and a directory on its standard input.
 const CHILD: &str = "persistence::write_until_killed";
 
-/// The part of the child in the test below: writes until it is killed, and says what it tries and what was acknowledged.
+/// The child of the test below: writes until it is killed, and prints each attempt and acknowledgement.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "writes for ever; `whatever_was_acknowledged_survives_a_kill` runs it"]
+#[ignore = "writes for ever; `acknowledged_writes_survive_a_kill` runs it"]
 async fn write_until_killed() {
-    let mut told = String::new();
-    std::io::stdin().read_line(&mut told).unwrap();
-    let (seed, directory) = told.trim_end().split_once(' ').unwrap();
+    let mut input = String::new();
+    std::io::stdin().read_line(&mut input).unwrap();
+    let (seed, directory) = input.trim_end().split_once(' ').unwrap();
     let server = open(Path::new(directory));
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..WRITERS {
@@ -276,7 +276,7 @@ async fn write(server: &Server, writer: usize, seed: u64) {
             say(format!("done {name} - {}", server.revision()));
             continue;
         }
-        // Longer than a page of the store, so that half of it would be noticed.
+        // Longer than a page of the store, so that a partial write is detected.
         let padding = value.to_string().repeat(rng.usize(1..1_000));
         let mut pod = pod(&name);
         pod["spec"]["priority"] = json!(value);
@@ -291,11 +291,13 @@ async fn write(server: &Server, writer: usize, seed: u64) {
     }
 }
 
-/// What an object can be after a kill, `None` being gone: its acknowledged state first, then what an unanswered write would make of it.
+/// The possible states of an object after a kill, `None` if it does not exist.
+///
+/// The first is its acknowledged state, the others are the results of writes without a response.
 type Known = Vec<Option<u64>>;
 
 #[test]
-fn whatever_was_acknowledged_survives_a_kill() {
+fn acknowledged_writes_survive_a_kill() {
     let seed = 1;
     let directory = scratch("killed");
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -321,10 +323,12 @@ fn whatever_was_acknowledged_survives_a_kill() {
         assert!(stored.keys().all(|name| known.contains_key(name)));
         revision = server.revision();
     }
-    assert!(revision > 100, "the child got to write: {revision}");
+    assert!(revision > 100, "the child has written: {revision}");
 }
 
-/// Runs the child until it has acknowledged this number of writes, kills it, and records its output; returns the last acknowledged revision.
+/// Runs the child until it has acknowledged this number of writes, kills it, and records its output.
+///
+/// Returns the last acknowledged revision.
 fn kill_in_the_middle(
     directory: &Path,
     round: u64,
@@ -364,7 +368,7 @@ fn kill_in_the_middle(
             _ => {}
         }
         if stop_after == 0 && !words.is_empty() {
-            // At whatever it does first: opening, perhaps.
+            // The kill comes during its first operation, for example while it opens the store.
             drop(child.kill());
         }
     }
@@ -372,7 +376,7 @@ fn kill_in_the_middle(
     revision
 }
 
-/// The values of all pods, each of which must be whole.
+/// Returns the values of all pods, each of which must be complete.
 fn values(server: &Server) -> BTreeMap<String, u64> {
     let whole = |pod: Value| {
         let value = pod["spec"]["priority"].as_u64().unwrap();
@@ -396,7 +400,7 @@ async fn a_restart_finishes_the_deletion_of_a_namespace() {
     server.create(pod("n/a")).unwrap();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "n"}});
     server.create(map).unwrap();
-    // As a kill leaves it between two batches of the same call.
+    // The state that a kill leaves between two batches of the same call.
     server.patch("v1", "namespaces", "n", interrupted).unwrap();
     drop(server);
 
@@ -409,6 +413,6 @@ async fn a_restart_finishes_the_deletion_of_a_namespace() {
     assert_eq!(
         open(&directory).revision(),
         revision,
-        "there is nothing left to do"
+        "nothing remains to be done"
     );
 }

@@ -1,4 +1,4 @@
-//! Requests in protobuf, as Go clients send them: where they are taken, and where not.
+//! Requests in protobuf, as Go clients send them: where they are accepted and where they are not.
 
 use http_body_util::Full;
 use kube_informer_apiserver::{Kind, Scope, Server};
@@ -7,7 +7,7 @@ use crate::ask::{Reply, builder, get, pods, request, send};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// A field with a length: text or a message of less than 128 bytes.
+/// A length-delimited field: text or a message of less than 128 bytes.
 fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     let length = u8::try_from(bytes.len()).unwrap();
@@ -27,7 +27,7 @@ async fn write(server: &Server, method: &str, uri: &str, body: Vec<u8>) -> Reply
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_are_created_and_updated_in_protobuf_and_shown_in_json() {
+async fn objects_are_created_and_updated_in_protobuf_and_returned_in_json() {
     let server = builder().build();
     let maps = "/api/v1/namespaces/default/configmaps";
     let object = |value: &str| {
@@ -51,7 +51,7 @@ async fn objects_are_created_and_updated_in_protobuf_and_shown_in_json() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subresources_and_reviews_are_taken_in_protobuf() {
+async fn subresources_and_reviews_are_accepted_in_protobuf() {
     let deployment = serde_json::json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -107,7 +107,7 @@ async fn a_pod_is_bound_in_protobuf() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn custom_kinds_are_json_but_how_to_delete_them_may_be_protobuf() {
+async fn custom_kinds_accept_json_only_but_their_delete_options_may_be_protobuf() {
     let kind = Kind::custom("example.com", "v1", "Foo", "foos", Scope::Namespaced);
     let foo = serde_json::json!({
         "apiVersion": "example.com/v1",

@@ -1,4 +1,4 @@
-//! Tables and metadata-only objects, as answers and in watches.
+//! Tables and metadata-only objects, in responses and in watches.
 
 use expect_test::expect;
 use kube_informer_apiserver::Server;
@@ -21,7 +21,7 @@ fn columns(table: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_can_be_a_table_with_the_columns_of_its_kind() {
+async fn a_list_is_returned_as_a_table_with_the_columns_of_its_kind() {
     let mut running = pod("a");
     running["status"] = json!({
         "phase": "Running",
@@ -66,7 +66,7 @@ async fn a_list_can_be_a_table_with_the_columns_of_its_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_alone_can_be_had_of_one_and_of_many() {
+async fn metadata_of_one_object_and_of_a_list_is_returned() {
     let server = pods(&["a"]);
     let list = get_as(&server, PODS, PARTIAL_LIST).await.json;
     assert_eq!(list["kind"], "PartialObjectMetadataList");
@@ -83,7 +83,7 @@ async fn metadata_alone_can_be_had_of_one_and_of_many() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_had_is_406_unless_there_is_an_alternative() {
+async fn an_unavailable_representation_receives_406_without_an_alternative() {
     let server = pods(&["a"]);
     let one = "/api/v1/namespaces/default/pods/a";
     for (path, accept) in [
@@ -112,7 +112,7 @@ async fn what_cannot_be_had_is_406_unless_there_is_an_alternative() {
     }
 }
 
-/// The lines of a watch that ends after a second.
+/// Returns the lines of a watch that ends after a second.
 async fn watch_as(query: &str, accept: &str) -> Vec<Value> {
     let server = pods(&["a", "b"]);
     server.delete("v1", "pods", "default/a").unwrap();
@@ -131,7 +131,7 @@ async fn watch_as(query: &str, accept: &str) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_tables_tells_its_columns_once() {
+async fn a_watch_of_tables_sends_its_columns_once() {
     let lines = watch_as("resourceVersion=1", TABLE).await;
     let types: Vec<_> = lines.iter().map(|line| &line["type"]).collect();
     assert_eq!(types, ["ADDED", "DELETED"]);
@@ -161,7 +161,7 @@ async fn a_watch_of_metadata_has_partial_objects_and_bookmarks_and_whole_errors(
     assert_eq!(error[0]["object"]["kind"], "Status");
 }
 
-/// The rows of a list as `kubectl get -o wide` prints them.
+/// Returns the rows of a list as `kubectl get -o wide` prints them.
 async fn printed(server: &Server, path: &str) -> String {
     let table = get_as(server, path, TABLE).await.json;
     let mut text = columns(&table).join(" | ");
@@ -181,7 +181,7 @@ async fn printed(server: &Server, path: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tables_of_what_runs_pods_are_those_of_kubernetes() {
+async fn tables_of_workloads_equal_those_of_kubernetes() {
     let template =
         json!({"spec": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]}});
     let selector = json!({"matchLabels": {"a": "b"}, "matchExpressions": [
@@ -265,7 +265,7 @@ fn services_storage_and_events() -> [Value; 9] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tables_of_services_storage_and_events_are_those_of_kubernetes() {
+async fn tables_of_services_storage_and_events_equal_those_of_kubernetes() {
     let server = builder().seed(services_storage_and_events()).build();
     let mut text = String::new();
     for path in [

@@ -1,4 +1,4 @@
-//! The request log tells what was asked and answered.
+//! The request log records requests and responses.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kube_informer_apiserver::Verb;
 use crate::ask::{Watch, get, pod, pods, request, send, with};
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_arrival_is_that_since_the_server_was_built() {
+async fn the_time_of_a_request_counts_from_the_build_of_the_server() {
     tokio::time::advance(Duration::from_secs(5)).await;
     let server = pods(&["a"]);
     for pause in [0, 800, 1_600] {
@@ -23,7 +23,7 @@ async fn the_time_of_arrival_is_that_since_the_server_was_built() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_is_told_with_its_options_and_its_answer() {
+async fn every_request_is_recorded_with_its_options_and_response() {
     let server = pods(&["a"]);
     let uri = "/api/v1/pods?limit=5&labelSelector=app%3Dweb&resourceVersion=0";
     let agent = request("GET", uri).header("user-agent", "scheduler");
@@ -96,7 +96,7 @@ async fn every_request_is_told_with_its_options_and_its_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clearing_starts_an_empty_log_with_growing_numbers() {
+async fn a_cleared_log_is_empty_and_its_numbers_continue() {
     let server = pods(&["a"]);
     get(&server, "/api/v1/pods").await;
     let before = server.requests();
@@ -111,11 +111,11 @@ async fn clearing_starts_an_empty_log_with_growing_numbers() {
             .collect::<Vec<_>>(),
         [2]
     );
-    assert_eq!(before.len(), 1, "a copy stays as it is");
+    assert_eq!(before.len(), 1, "a copy does not change");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_waits_for_its_answer_is_there_without_a_status() {
+async fn a_pending_request_is_recorded_without_a_status() {
     let server = pods(&["a"]);
     let asking = get(&server, "/api/v1/pods?resourceVersion=2");
     let looking = async {
@@ -140,7 +140,7 @@ async fn a_request_that_waits_for_its_answer_is_there_without_a_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn direct_calls_are_not_requests() {
+async fn direct_calls_are_not_recorded() {
     let server = pods(&["a"]);
     server.create(pod("b")).unwrap();
     server.list("v1", "pods");

@@ -1,4 +1,4 @@
-//! What a client keeps to itself stands in no log and no `Debug`, and in no answer to anybody else.
+//! Secrets of a client are in no log, in no `Debug` output and in no response to other clients.
 
 use bytes::Bytes;
 use http::Request;
@@ -19,7 +19,7 @@ const TOKEN: &str = "hunter2-token";
 const SECRET: &str = "hunter2";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-/// Requests with a secret in every place there is, and what they are answered.
+/// Requests with a secret in every possible place, and the expected status codes.
 fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     let secret = json!({
         "apiVersion": "v1",
@@ -104,7 +104,7 @@ fn carrying_secrets(
 }
 
 #[tokio::test]
-async fn no_secret_is_logged_at_any_level_or_kept_with_the_requests() {
+async fn no_secret_is_in_the_log_at_any_level_or_in_the_request_log() {
     let log = Log::capture(LevelFilter::TRACE);
     let jane = User::new("jane");
     let server = builder().token(TOKEN, jane).fault_endpoint(true).build();
@@ -148,7 +148,7 @@ async fn no_secret_is_logged_at_any_level_or_kept_with_the_requests() {
     listening.shutdown().await;
 
     let text = log.text();
-    assert!(text.contains("h2"), "the protocols do log");
+    assert!(text.contains("h2"), "the protocols write logs");
     for text in [&text, &debug] {
         let line = text.lines().find(|line| line.contains(SECRET));
         assert_eq!(line, None);
@@ -156,7 +156,7 @@ async fn no_secret_is_logged_at_any_level_or_kept_with_the_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_shows_nothing_of_what_is_stored_and_no_token() {
+async fn a_rejection_contains_no_stored_content_and_no_token() {
     let server = builder()
         .token(TOKEN, User::new("jane"))
         .token("another", User::new("joe"))

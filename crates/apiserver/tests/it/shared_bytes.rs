@@ -1,4 +1,4 @@
-//! What a thousand watchers cost: one encoding.
+//! A thousand watchers share one encoding of each event.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -21,7 +21,7 @@ async fn next(body: &mut Body) -> Bytes {
     frame.into_data().unwrap()
 }
 
-/// Watchers of the same representation are handed the same memory, event by event.
+/// Watchers of the same representation receive the same memory for each event.
 #[tokio::test(start_paused = true)]
 async fn an_event_is_encoded_once_for_all_watchers_of_a_representation() {
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -50,9 +50,9 @@ async fn an_event_is_encoded_once_for_all_watchers_of_a_representation() {
                 next(&mut live[1]).await,
                 next(&mut late).await,
             ];
-            let told: Value = serde_json::from_slice(&lines[0]).unwrap();
+            let event: Value = serde_json::from_slice(&lines[0]).unwrap();
             assert_eq!(
-                (&told["type"], &told["object"]["kind"]),
+                (&event["type"], &event["object"]["kind"]),
                 (&json!(event_type), &json!(kind))
             );
             let places = lines.each_ref().map(|line| line.as_ptr());

@@ -1,4 +1,4 @@
-//! Strategic merge patches over HTTP: which lists are merged, in which order, and what is refused.
+//! Strategic merge patches over HTTP: merged lists, their order, and rejected patches.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -25,24 +25,24 @@ fn serving(api_version: &str, kind: &str, spec: &Value) -> Server {
     builder().seed([object]).build()
 }
 
-/// What a patch makes of a pod's spec.
+/// Returns a pod's spec after a patch.
 async fn patched(spec: &Value, patch: &Value) -> Value {
     let reply = strategic(&serving("v1", "Pod", spec), POD, &json!({ "spec": patch })).await;
     assert_eq!(reply.code, 200, "{}", reply.text);
     reply.json["spec"].clone()
 }
 
-/// What a patch of a pod's spec is refused with.
+/// Returns the rejection of a patch of a pod's spec.
 async fn refused(spec: &Value, patch: &Value) -> String {
     let server = serving("v1", "Pod", spec);
     let reply = strategic(&server, POD, &json!({ "spec": patch })).await;
     let stored = server.get("v1", "pods", "default/a").unwrap();
-    assert_eq!(&stored["spec"], spec, "a refused patch changes nothing");
+    assert_eq!(&stored["spec"], spec, "a rejected patch changes nothing");
     reply.refusal()
 }
 
 #[tokio::test(start_paused = true)]
-async fn containers_and_what_is_in_them_are_merged_by_key() {
+async fn containers_and_their_lists_are_merged_by_key() {
     let spec = json!({"containers": [
         {"name": "a", "image": "a:1", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}],
          "ports": [{"containerPort": 80, "name": "web"}, {"containerPort": 443}]},
@@ -60,7 +60,7 @@ async fn containers_and_what_is_in_them_are_merged_by_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_items_come_before_those_that_only_the_object_has() {
+async fn items_of_the_patch_precede_those_that_only_the_object_has() {
     let spec = json!({"containers": [{"name": "a"}, {"name": "b"}]});
     let patch = json!({"containers": [{"name": "new", "image": null, "env": [{"name": "E"}]}, {"name": "b", "image": "i"}]});
     assert_eq!(
@@ -105,7 +105,7 @@ async fn lists_without_a_strategy_are_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retain_keys_takes_away_every_other_member() {
+async fn retain_keys_removes_every_other_member() {
     let spec = json!({"volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]});
     let patch = json!({"volumes": [{"name": "v", "$retainKeys": ["name", "configMap"], "configMap": {"name": "c"}}]});
     assert_eq!(
@@ -151,7 +151,7 @@ async fn marked_items_and_maps_are_deleted_or_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn set_element_order_orders_also_what_the_patch_leaves_alone() {
+async fn set_element_order_also_orders_items_that_the_patch_does_not_contain() {
     let spec = json!({"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}, {"name": "d"}]});
     let patch = json!({
         "$setElementOrder/containers": [{"name": "d"}, {"name": "new"}, {"name": "a"}],
@@ -168,7 +168,7 @@ async fn set_element_order_orders_also_what_the_patch_leaves_alone() {
     assert_eq!(
         patched(&spec, &room).await,
         json!({"containers": [{"name": "b"}, {"name": "c"}, {"name": "new"}, {"name": "d"}]}),
-        "a new item takes the place behind those that are left"
+        "a new item follows the remaining ones"
     );
     let alone = json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]});
     assert_eq!(
@@ -184,7 +184,7 @@ async fn set_element_order_orders_also_what_the_patch_leaves_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replace_strategy_takes_the_patch_as_it_is() {
+async fn a_replace_strategy_stores_the_value_of_the_patch() {
     let spec = json!({"selector": {"matchLabels": {"a": "1"}}, "minAvailable": 1});
     let server = serving("policy/v1", "PodDisruptionBudget", &spec);
     let uri = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/a";
@@ -204,7 +204,7 @@ async fn a_replace_strategy_takes_the_patch_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_kubernetes_can_not_apply_is_refused_in_its_words() {
+async fn a_patch_that_kubernetes_cannot_apply_is_rejected_with_its_message() {
     let spec = json!({"containers": [{"name": "a"}], "nodeSelector": {"x": "1"}});
     let table = [
         (
@@ -262,7 +262,7 @@ async fn what_kubernetes_can_not_apply_is_refused_in_its_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_is_no_map_is_a_bad_request_and_null_changes_nothing() {
+async fn a_body_that_is_not_a_map_is_rejected_and_null_changes_nothing() {
     let server = serving("v1", "Pod", &json!({}));
     assert_eq!(strategic(&server, POD, &json!(["a"])).await.code, 400);
     let same = strategic(&server, POD, &Value::Null).await;
@@ -270,7 +270,7 @@ async fn a_body_that_is_no_map_is_a_bad_request_and_null_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn custom_kinds_refuse_it() {
+async fn custom_kinds_reject_strategic_merge_patches() {
     let kind = Kind::custom("example.com", "v1", "Foo", "foos", Scope::Namespaced);
     let foo = json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"namespace": "default", "name": "a"}});
     let server = builder().kind(kind).seed([foo]).build();
@@ -283,7 +283,7 @@ async fn custom_kinds_refuse_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subresources_are_patched_by_the_structure_of_their_own_kind() {
+async fn subresources_are_patched_by_their_own_schema() {
     let server = serving("apps/v1", "Deployment", &json!({"replicas": 1}));
     let scale = format!("{DEPLOYMENT}/scale");
     let scaled = strategic(&server, &scale, &json!({"spec": {"replicas": 3}})).await;
@@ -308,7 +308,7 @@ async fn subresources_are_patched_by_the_structure_of_their_own_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_lists_are_merged_whole() {
+async fn long_lists_are_merged_completely() {
     let items = |from: usize, image: &str| -> Vec<Value> {
         let names = from..from + 20_000;
         names

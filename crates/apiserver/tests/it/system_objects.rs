@@ -1,4 +1,4 @@
-//! What a new server has before its first request, and the namespaces that objects need.
+//! The objects of a new server before its first request, and the namespaces that objects require.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// What is stored under the name `kubernetes`, without what the server sets.
+/// The objects named `kubernetes`, without the fields that the server sets.
 fn kubernetes(server: &Server, api_version: &str, plural: &str) -> Value {
     let mut object = server
         .get(api_version, plural, "default/kubernetes")
@@ -32,7 +32,7 @@ fn kubernetes(server: &Server, api_version: &str, plural: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_server_has_the_service_of_the_api_server_with_its_endpoints() {
+async fn a_new_server_has_the_kubernetes_service_with_its_endpoints() {
     let server = builder().build();
     assert_eq!(server.revision(), 1);
     let service = json!({
@@ -85,7 +85,7 @@ async fn a_new_server_has_the_service_of_the_api_server_with_its_endpoints() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn system_objects_are_listed_watched_and_deleted_as_any_other() {
+async fn system_objects_are_listed_watched_and_deleted_like_others() {
     let server = builder().build();
     assert_eq!(get(&server, SERVICES).await.names(), ["kubernetes"]);
     let mut watch = Watch::open(&server, &format!("{SERVICES}?watch=1")).await;
@@ -97,7 +97,7 @@ async fn system_objects_are_listed_watched_and_deleted_as_any_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_built_without_the_service_of_the_api_server_has_its_namespaces_only() {
+async fn a_server_built_without_the_kubernetes_service_has_only_namespaces() {
     let server = builder().kubernetes_service(false).build();
     assert_eq!(server.revision(), 1);
     for (api_version, plural) in [
@@ -111,7 +111,7 @@ async fn a_server_built_without_the_service_of_the_api_server_has_its_namespaces
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_seed_replaces_the_system_object_of_its_name() {
+async fn a_seed_replaces_the_system_object_with_its_name() {
     let mut system = namespace("kube-system");
     system["metadata"]["labels"] = json!({"mine": "yes"});
     let metadata = json!({"name": "kubernetes"});

@@ -1,4 +1,4 @@
-//! With tokens on nothing is served without one, however it is asked for.
+//! If tokens are enabled, no request without one is served, in any form.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ fn guarded() -> Server {
         .build()
 }
 
-/// Paths of every route, with the group, version and plural of every kind, and spellings that must not be another route.
+/// Paths of every route, for every kind, and spellings that must not match another route.
 async fn paths(server: &Server) -> Vec<String> {
     let mut paths: Vec<String> = [
         "/",
@@ -88,7 +88,7 @@ async fn paths(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_path_and_no_method_is_answered_without_a_token() {
+async fn every_path_and_method_requires_a_token() {
     let server = guarded();
     let paths = paths(&server).await;
     assert!(paths.len() > 200, "{}", paths.len());
@@ -112,7 +112,7 @@ async fn no_path_and_no_method_is_answered_without_a_token() {
     }
     assert_eq!(server.revision(), before);
     assert_eq!(server.faults().plan(), "seed 1\n");
-    // The same paths do lead somewhere.
+    // The same paths are served with a token.
     let known = server.with_token(TOKEN);
     let mut found = 0;
     for path in paths.iter().filter(|path| !path.contains("watch")) {
@@ -122,12 +122,12 @@ async fn no_path_and_no_method_is_answered_without_a_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_but_the_token_itself_is_a_token() {
+async fn only_the_exact_token_is_accepted() {
     let server = guarded();
     let known = format!("Bearer {TOKEN}");
     let rows: [(&[&str], u16); 15] = [
         (&[known.as_str()], 200),
-        // As Go has it: the scheme in any case, and of several headers the first.
+        // As in Go, the scheme may have any case, and the first of several headers applies.
         (&["bearer abcdefgh"], 200),
         (&[known.as_str(), "Bearer wrong"], 200),
         (&["Bearer wrong", known.as_str()], 401),
@@ -153,10 +153,10 @@ async fn nothing_but_the_token_itself_is_a_token() {
     }
 }
 
-/// How these requests go on.
+/// The rest of these requests.
 const END: &str = "Host: localhost\r\nConnection: close\r\n\r\n";
 
-/// The first line that is answered to these bytes.
+/// Sends these bytes, and returns the first line of the response.
 async fn first_line(address: SocketAddr, bytes: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -167,7 +167,7 @@ async fn first_line(address: SocketAddr, bytes: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_form_of_a_request_line_is_answered_without_a_token() {
+async fn every_form_of_a_request_line_requires_a_token() {
     let listening = guarded().listen(loopback()).await.unwrap();
     let address = listening.local_addr();
     for line in [
@@ -184,7 +184,7 @@ async fn no_form_of_a_request_line_is_answered_without_a_token() {
         let status = first_line(address, &format!("{line}\r\n{END}")).await;
         assert!(status.contains(" 401 "), "{line}: {status}");
     }
-    // What is no request is no request without a token either.
+    // Bytes that are not a request are rejected as such without a token too.
     for line in [
         "GET /api v1/pods HTTP/1.1",
         "GET /api/v1/pods HTTP/9.9",
@@ -202,7 +202,7 @@ async fn no_form_of_a_request_line_is_answered_without_a_token() {
 // === Pages in a browser ===
 
 #[tokio::test]
-async fn a_page_of_another_host_gets_nothing_from_a_port_without_tokens() {
+async fn a_web_page_of_another_host_is_rejected_by_a_port_without_tokens() {
     let open = || builder().seed([pod("a")]).fault_endpoint(true);
     let ask = "GET /api/v1/pods HTTP/1.1\r\nConnection: close\r\n";
     let post = "POST /faults HTTP/1.1\r\nConnection: close\r\nHost: 127.0.0.1\r\n";
@@ -212,7 +212,7 @@ async fn a_page_of_another_host_gets_nothing_from_a_port_without_tokens() {
     let servers = [
         (open().build(), [403, 403, 200]),
         (open().allow_remote(true).build(), [200, 200, 200]),
-        // Who has to bring a token can't be a page, and may come by any name.
+        // A client with a token can't be a web page, and may use any host name.
         (
             open().token(TOKEN, User::new("jane")).build(),
             [401, 401, 401],

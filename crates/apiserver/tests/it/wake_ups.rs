@@ -1,6 +1,6 @@
 //! Everything that provides or removes the next bytes of a watch wakes the task that waits for them.
 //!
-//! A trace can't show it: it polls again when its silence is over.
+//! A trace does not detect a missing wake-up, because it polls again after a timeout.
 
 use std::pin::Pin;
 
@@ -18,7 +18,7 @@ const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=
 /// An operation on the server while a task waits.
 type Order = fn(&Server);
 
-/// A watch that is waited for.
+/// A watch with a waiting reader.
 async fn waiting(server: &Server) -> Spawn<Body> {
     let request = request("GET", WATCH)
         .body(Full::<Bytes>::default())
@@ -30,7 +30,7 @@ async fn waiting(server: &Server) -> Spawn<Body> {
     body
 }
 
-/// Polls until there is nothing more; whether anything came, the end included.
+/// Polls until nothing more is received, and returns whether anything was, including the end.
 fn drain(body: &mut Spawn<Body>) -> bool {
     let mut came = false;
     loop {
@@ -45,7 +45,7 @@ fn drain(body: &mut Spawn<Body>) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_is_woken_by_events_and_by_every_order() {
+async fn a_reader_is_woken_by_events_and_by_every_operation() {
     let orders: [(&str, Order); 7] = [
         ("an event", |server| drop(server.create(pod("b")).unwrap())),
         ("a cut", |server| server.faults().cut_watches()),
@@ -79,7 +79,7 @@ async fn a_frozen_reader_is_woken_by_the_thaw() {
         let mut body = waiting(&server).await;
         server.faults().freeze_watches();
         server.create(pod("b")).unwrap();
-        assert!(!drain(&mut body), "nothing comes of a frozen watch");
+        assert!(!drain(&mut body), "a frozen watch sends nothing");
         assert!(!body.is_woken());
         thaw(&server);
         assert!(body.is_woken());

@@ -1,4 +1,4 @@
-//! What a watch tells once it is open.
+//! The events of an open watch.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::ask::{Watch, builder, get, labelled, pod, pods};
 const WATCH: &str = "/api/v1/pods?watch=1";
 
 #[tokio::test(start_paused = true)]
-async fn writes_are_told_in_their_order_with_the_object_as_it_was_stored() {
+async fn writes_are_sent_in_order_with_the_stored_object() {
     let server = pods(&["a"]);
     let mut watch = Watch::open(&server, &format!("{WATCH}&resourceVersion=1")).await;
     server.create(pod("b")).unwrap();
@@ -25,7 +25,7 @@ async fn writes_are_told_in_their_order_with_the_object_as_it_was_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_object_is_its_last_state_at_the_revision_of_the_deletion() {
+async fn a_deleted_event_has_the_last_state_at_the_revision_of_the_deletion() {
     let server = builder().seed([labelled("a", "app", "web")]).build();
     let stored = server.get("v1", "pods", "default/a").unwrap();
     server.delete("v1", "pods", "default/a").unwrap();
@@ -58,11 +58,15 @@ async fn selectors_turn_updates_into_additions_and_deletions() {
     let expected = "MODIFIED a 2\nDELETED a 3\nADDED a 5\nDELETED a 6\n";
     assert_eq!(live.trace().await, expected);
     let mut replayed = Watch::open(&server, &selected).await;
-    assert_eq!(replayed.trace().await, expected, "a replay tells the same");
+    assert_eq!(
+        replayed.trace().await,
+        expected,
+        "a replay has the same events"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_leaves_a_selection_is_shown_as_it_was_in_it() {
+async fn an_object_that_stops_matching_is_deleted_with_its_last_matching_state() {
     let server = builder().seed([labelled("a", "app", "web")]).build();
     server
         .patch(
@@ -86,7 +90,7 @@ async fn an_object_that_leaves_a_selection_is_shown_as_it_was_in_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn field_selectors_follow_a_pod_onto_its_node() {
+async fn a_field_selector_on_the_node_matches_a_pod_once_it_is_bound() {
     let server = pods(&["a", "b"]);
     let mut node = Watch::open(
         &server,
@@ -103,7 +107,7 @@ async fn field_selectors_follow_a_pod_onto_its_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_a_namespace_hears_nothing_of_others() {
+async fn a_watch_of_a_namespace_receives_no_events_of_others() {
     let server = builder().enforce_namespaces(false).build();
     let mut watch = Watch::open(&server, "/api/v1/namespaces/one/pods?watch=1").await;
     server.create(pod("one/a")).unwrap();
@@ -131,7 +135,7 @@ async fn a_watch_of_one_object_implies_its_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_come_every_minute_and_two_seconds_before_the_deadline() {
+async fn bookmarks_are_sent_every_minute_and_two_seconds_before_the_deadline() {
     let server = pods(&["a"]);
     let began = tokio::time::Instant::now();
     let uri = format!("{WATCH}&resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=130");
@@ -143,14 +147,14 @@ async fn bookmarks_come_every_minute_and_two_seconds_before_the_deadline() {
         (5, "BOOKMARK 1\n"),
         (4, "BOOKMARK 1\nend\n"),
     ] {
-        let told = watch.trace_for(Duration::from_secs(silence)).await;
-        assert_eq!(told, expected, "after {} s", began.elapsed().as_secs());
+        let received = watch.trace_for(Duration::from_secs(silence)).await;
+        assert_eq!(received, expected, "after {} s", began.elapsed().as_secs());
     }
     assert_eq!(began.elapsed().as_secs(), 130);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_gets_a_bookmark_who_did_not_ask() {
+async fn bookmarks_are_sent_only_on_request() {
     let server = pods(&["a"]);
     let uri = format!("{WATCH}&resourceVersion=1&timeoutSeconds=100");
     let mut watch = Watch::open(&server, &uri).await;
@@ -159,7 +163,7 @@ async fn nobody_gets_a_bookmark_who_did_not_ask() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_is_at_the_revision_that_the_events_before_it_lead_to() {
+async fn a_bookmark_has_the_revision_that_the_events_before_it_reached() {
     let server = pods(&["a"]);
     let uri = format!("{WATCH}&resourceVersion=1&allowWatchBookmarks=true");
     let mut watch = Watch::open(&server, &uri).await;
@@ -183,7 +187,7 @@ async fn a_watch_without_a_timeout_ends_between_30_and_60_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_does_not_keep_up_is_closed_without_an_error() {
+async fn a_slow_watcher_is_closed_without_an_error() {
     let server = builder().watcher_buffer(2).build();
     let mut slow = Watch::open(&server, WATCH).await;
     for name in ["a", "b", "c", "d"] {
@@ -194,12 +198,12 @@ async fn a_watcher_that_does_not_keep_up_is_closed_without_an_error() {
     assert_eq!(
         again.trace().await,
         "ADDED c 4\nADDED d 5\n",
-        "nothing is lost to one that resumes"
+        "a resumed watch misses no event"
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn concurrent_writers_lose_no_update_and_watchers_no_event() {
+async fn concurrent_writers_lose_no_update_and_watchers_miss_no_event() {
     const WRITERS: u64 = 4;
     const WRITES: u64 = 100;
     let server = pods(&["a"]);
@@ -227,12 +231,12 @@ async fn concurrent_writers_lose_no_update_and_watchers_no_event() {
     let pod = server.get("v1", "pods", "default/a").unwrap();
     assert_eq!(
         pod["status"]["observedGeneration"], total,
-        "every write was on the newest state"
+        "every write was based on the newest state"
     );
-    let told = watch.trace().await;
-    let told: Vec<&str> = told.lines().collect();
+    let received = watch.trace().await;
+    let received: Vec<&str> = received.lines().collect();
     let expected: Vec<String> = (2..=total + 1)
         .map(|revision| format!("MODIFIED a {revision}"))
         .collect();
-    assert_eq!(told, expected);
+    assert_eq!(received, expected);
 }

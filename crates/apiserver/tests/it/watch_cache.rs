@@ -1,6 +1,6 @@
-//! The switches of the watch cache: off for all, off for some, and what storage does in its place.
+//! The options of the watch cache: disabled for all kinds or for some, and served from storage instead.
 //!
-//! The answers are those of a kube-apiserver 1.36.3 with `--watch-cache=false`.
+//! The responses equal those of a kube-apiserver 1.36.3 with `--watch-cache=false`.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn uncached() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_watch_cache_nothing_waits_for_a_revision() {
+async fn without_a_watch_cache_no_list_waits_for_a_revision() {
     let server = uncached();
     let began = Instant::now();
     for uri in [
@@ -57,11 +57,7 @@ async fn without_a_watch_cache_nothing_waits_for_a_revision() {
     let mut silent = Watch::open(&server, &format!("{PODS}?watch=1&resourceVersion=4")).await;
     server.create(pod("d")).unwrap();
     server.create(pod("e")).unwrap();
-    assert_eq!(
-        silent.trace().await,
-        "ADDED e 5\n",
-        "a plain watch does wait"
-    );
+    assert_eq!(silent.trace().await, "ADDED e 5\n", "a plain watch waits");
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,14 +79,14 @@ async fn without_a_watch_cache_the_closing_bookmark_is_the_only_one() {
     assert_eq!(watch.trace_for(minutes).await, "ADDED c 3\nend\n");
 }
 
-/// A list at "0" honours `limit` only where storage answers it.
+/// Returns whether a list at "0" ignores `limit`, which storage applies and the watch cache does not.
 async fn is_cached(server: &Server, resource: &str) -> bool {
     let list = format!("/api/v1/{resource}?resourceVersion=0&limit=1");
     get(server, &list).await.continue_token().is_none()
 }
 
 #[tokio::test(start_paused = true)]
-async fn sizes_per_kind_come_before_the_default() {
+async fn the_size_of_a_kind_overrides_the_default() {
     let size = WatchCache::Size;
     for (default, pods, expected) in [
         (WatchCache::Adaptive, size(0), [false, true]),
@@ -112,7 +108,7 @@ async fn sizes_per_kind_come_before_the_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_size_is_each_kind_s_own_window() {
+async fn the_default_size_applies_to_each_kind_separately() {
     let server = builder()
         .watch_cache(WatchCache::Size(2))
         .enforce_namespaces(false)
@@ -134,7 +130,7 @@ async fn a_default_size_is_each_kind_s_own_window() {
     assert_eq!(
         namespaces.trace().await,
         "",
-        "others' events use up none of it"
+        "events of other kinds do not use its size"
     );
 }
 

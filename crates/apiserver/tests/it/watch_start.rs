@@ -1,4 +1,4 @@
-//! Where watches start, and which starts are refused.
+//! The start of watches, and rejected starts.
 
 use expect_test::{Expect, expect};
 
@@ -9,7 +9,7 @@ use crate::ask::{Watch, builder, get, pod, pods};
 const WATCH: &str = "/api/v1/pods?watch=1&timeoutSeconds=600";
 const STREAMING: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
-/// Two pods at 1 and 2, a third created at 3 and deleted at 4.
+/// Two pods at revisions 1 and 2, and a third that was created at 3 and deleted at 4.
 fn server() -> Server {
     let server = pods(&["b", "a"]);
     server.create(pod("c")).unwrap();
@@ -21,11 +21,11 @@ fn server() -> Server {
 async fn check(query: &str, trace: &Expect) {
     let server = server();
     let mut watch = Watch::open(&server, &format!("{WATCH}&{query}")).await;
-    let mut told = watch.trace().await;
+    let mut shown = watch.trace().await;
     server.create(pod("z")).unwrap();
-    told.push_str("--\n");
-    told.push_str(&watch.trace().await);
-    trace.assert_eq(&told);
+    shown.push_str("--\n");
+    shown.push_str(&watch.trace().await);
+    trace.assert_eq(&shown);
 }
 
 #[tokio::test(start_paused = true)]
@@ -41,7 +41,7 @@ async fn without_a_revision_all_objects_come_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_bookmarks_the_initial_objects_are_closed_by_one() {
+async fn a_bookmark_follows_the_initial_objects_if_bookmarks_are_enabled() {
     let closed = expect![[r"
         ADDED a 2
         ADDED b 1
@@ -65,7 +65,7 @@ async fn with_bookmarks_the_initial_objects_are_closed_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_without_bookmarks_is_not_closed() {
+async fn a_streaming_list_without_bookmarks_has_no_closing_bookmark() {
     let open = expect![[r"
         ADDED a 2
         ADDED b 1
@@ -76,7 +76,7 @@ async fn a_streaming_list_without_bookmarks_is_not_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn from_a_revision_everything_above_it_is_told() {
+async fn a_watch_from_a_revision_receives_all_later_events() {
     let after_two = expect![[r"
         ADDED c 3
         DELETED c 4
@@ -111,7 +111,7 @@ async fn without_initial_events_the_watch_starts_now() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn from_a_future_revision_there_is_silence_until_it_is_passed() {
+async fn a_watch_from_a_future_revision_receives_only_later_events() {
     let server = server();
     let mut watch = Watch::open(&server, &format!("{WATCH}&resourceVersion=6")).await;
     assert_eq!(watch.trace().await, "");
@@ -122,7 +122,7 @@ async fn from_a_future_revision_there_is_silence_until_it_is_passed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_of_a_future_revision_waits_and_fails_in_the_stream() {
+async fn a_streaming_list_of_a_future_revision_waits_and_then_fails() {
     let server = server();
     let uri = format!("{WATCH}&{STREAMING}&resourceVersion=9");
     let began = tokio::time::Instant::now();
@@ -135,7 +135,7 @@ async fn a_streaming_list_of_a_future_revision_waits_and_fails_in_the_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn from_a_forgotten_revision_the_stream_is_one_error() {
+async fn a_watch_from_an_expired_revision_receives_one_error() {
     let server = server();
     server.faults().expire_history();
     let mut old = Watch::open(&server, &format!("{WATCH}&resourceVersion=3")).await;
@@ -150,7 +150,7 @@ async fn from_a_forgotten_revision_the_stream_is_one_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_window_of_two_events_reaches_two_events_back() {
+async fn a_window_of_two_events_serves_watches_two_events_back() {
     let server = builder()
         .watch_cache_for("pods", WatchCache::Size(2))
         .seed(["a", "b", "c", "d"].map(pod))
@@ -170,12 +170,12 @@ async fn a_window_of_two_events_reaches_two_events_back() {
     assert_eq!(
         exact.names(),
         ["a"],
-        "storage remembers more than the watch cache"
+        "storage keeps more history than the watch cache"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_watch_cache_watches_reach_as_far_back_as_storage() {
+async fn without_a_watch_cache_watches_start_from_any_revision_in_storage() {
     let server = builder()
         .watch_cache(WatchCache::Off)
         .seed(["a", "b", "c"].map(pod))
@@ -191,7 +191,7 @@ async fn without_a_watch_cache_watches_reach_as_far_back_as_storage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_contradiction_of_a_watch_is_refused_before_the_stream() {
+async fn contradictory_watch_options_are_rejected_before_the_stream() {
     let server = builder().build();
     let older = builder().watch_list(false).build();
     let invalid =

@@ -1,4 +1,4 @@
-//! Over TCP: what the wire adds.
+//! Requests over TCP: connections, shutdown and limits.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(crate) async fn next_event(body: &mut hyper::body::Incoming) -> Value {
 }
 
 #[tokio::test]
-async fn one_http1_connection_serves_request_after_request_and_chunked_watches() {
+async fn one_http1_connection_serves_many_requests_and_chunked_watches() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let mut tasks = JoinSet::new();
@@ -66,7 +66,7 @@ async fn one_http1_connection_serves_request_after_request_and_chunked_watches()
     assert_eq!(
         response.headers()["transfer-encoding"],
         "chunked",
-        "headers come before any event"
+        "headers are sent before any event"
     );
     let mut body = response.into_body();
     server.create(pod("b")).unwrap();
@@ -77,7 +77,11 @@ async fn one_http1_connection_serves_request_after_request_and_chunked_watches()
     server.faults().cut_watches();
     assert!(body.frame().await.is_none(), "a cut is a clean end");
     let again = connection.send_request(ask("/version")).await.unwrap();
-    assert_eq!(again.status(), 200, "the connection outlives the watch");
+    assert_eq!(
+        again.status(),
+        200,
+        "the connection stays open after the watch"
+    );
     listening.shutdown().await;
 }
 
@@ -105,7 +109,7 @@ async fn many_watches_share_one_http2_connection() {
 }
 
 #[tokio::test]
-async fn a_broken_watch_is_an_error_to_its_reader() {
+async fn a_broken_watch_is_an_error_for_its_reader() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let mut tasks = JoinSet::new();
@@ -116,12 +120,12 @@ async fn a_broken_watch_is_an_error_to_its_reader() {
         .unwrap();
     let mut body = response.into_body();
     server.faults().break_watches();
-    assert!(body.frame().await.expect("not a clean end").is_err());
+    assert!(body.frame().await.expect("the end is not clean").is_err());
     listening.shutdown().await;
 }
 
 #[tokio::test]
-async fn the_same_port_can_be_listened_on_again_at_once() {
+async fn a_closed_port_can_be_reused_at_once() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let address = listening.local_addr();
@@ -135,7 +139,7 @@ async fn the_same_port_can_be_listened_on_again_at_once() {
     listening.shutdown().await;
     assert!(
         watch.frame().await.is_none_or(|frame| frame.is_err()),
-        "its watches are over"
+        "its watches have ended"
     );
     assert!(
         TcpStream::connect(address).await.is_err(),
@@ -153,7 +157,7 @@ async fn the_same_port_can_be_listened_on_again_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_connections_has_no_open_port() {
+async fn a_server_that_refuses_connections_closes_its_port() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let address = listening.local_addr();
@@ -165,7 +169,7 @@ async fn a_server_that_refuses_connections_has_no_open_port() {
     }
     assert!(
         kept.send_request(ask("/api/v1/pods")).await.is_err(),
-        "open connections are no way in"
+        "open connections are refused too"
     );
     server.faults().refuse_connections(false);
     while TcpStream::connect(address).await.is_err() {
@@ -184,7 +188,7 @@ async fn a_server_that_refuses_connections_has_no_open_port() {
 }
 
 #[tokio::test]
-async fn only_loopback_is_listened_on_unless_allowed() {
+async fn only_loopback_addresses_are_allowed_by_default() {
     let everywhere: SocketAddr = "0.0.0.0:0".parse().unwrap();
     let error = pods(&[]).listen(everywhere).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
@@ -225,14 +229,14 @@ async fn no_task_is_left_after_a_shutdown() {
     assert_eq!(
         answered.load(Ordering::Relaxed),
         5,
-        "every peer saw its end"
+        "every peer received its end"
     );
     let handle = tokio::runtime::Handle::current();
     assert_eq!(handle.metrics().num_alive_tasks(), 0);
 }
 
 #[tokio::test]
-async fn a_body_over_3_mebibytes_is_413_also_without_a_length() {
+async fn a_body_over_3_mebibytes_receives_413_also_without_a_length() {
     let listening = pods(&[]).listen(loopback()).await.unwrap();
     let mut tasks = JoinSet::new();
     let post = || {
@@ -268,7 +272,7 @@ async fn a_body_over_3_mebibytes_is_413_also_without_a_length() {
 }
 
 #[tokio::test]
-async fn who_connects_does_not_get_the_token_of_the_handle_that_listens() {
+async fn connections_do_not_inherit_the_token_of_the_listening_handle() {
     let server = builder().token("secret", User::new("jane")).build();
     let handle = server.with_token("secret");
     assert_eq!(get(&handle, "/version").await.code, 200);

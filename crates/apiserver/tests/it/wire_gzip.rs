@@ -1,4 +1,4 @@
-//! Compressed answers, in process and over TCP.
+//! Compressed responses, in process and over TCP.
 
 use std::io::Read;
 
@@ -14,7 +14,7 @@ use tower_service::Service;
 use crate::ask::{builder, pod, request};
 use crate::wire::{connect, loopback};
 
-/// The longest answer that stays plain.
+/// Maximum length of a response that is not compressed.
 const THRESHOLD: usize = 128 * 1024;
 
 const MAP: &str = "/api/v1/namespaces/default/configmaps/m";
@@ -28,7 +28,7 @@ fn map(bytes: usize) -> Value {
     })
 }
 
-/// The headers and the bytes of an answer.
+/// The headers and the bytes of a response.
 async fn ask(server: &Server, method: Method, uri: &str, encoding: &str) -> (HeaderMap, Bytes) {
     let request = request(method.as_str(), uri).header("accept-encoding", encoding);
     let request = request.body(Full::<Bytes>::default()).unwrap();
@@ -62,7 +62,7 @@ fn many_pods() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_border_is_128_kibibytes() {
+async fn the_threshold_is_128_kibibytes() {
     for (bytes, compressed) in [(THRESHOLD, false), (THRESHOLD + 1, true)] {
         let server = with_answer_of(bytes).await;
         let (headers, plain) = get(&server, MAP, "identity").await;
@@ -104,7 +104,7 @@ async fn a_list_is_compressed_for_the_bare_token_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_watch_is_compressed_however_much_it_sends() {
+async fn no_watch_is_compressed_at_any_length() {
     let server = many_pods();
     let uri = "/api/v1/pods?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let (headers, events) = get(&server, uri, "gzip").await;
@@ -114,7 +114,7 @@ async fn no_watch_is_compressed_however_much_it_sends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_and_short_answers_stay_plain() {
+async fn rejections_and_short_responses_are_not_compressed() {
     let server = many_pods();
     server.faults().answer(Match::list("pods"), 503);
     for uri in ["/api/v1/pods", "/api/v1/pods?limit=10", "/apis"] {
@@ -125,7 +125,7 @@ async fn refusals_and_short_answers_stay_plain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_write_answers_is_compressed_too() {
+async fn the_response_of_a_write_is_compressed_too() {
     let server = with_answer_of(2 * THRESHOLD).await;
     let query = "?propagationPolicy=Foreground";
     let (headers, answer) = ask(&server, Method::DELETE, &format!("{MAP}{query}"), "gzip").await;
@@ -133,12 +133,12 @@ async fn what_a_write_answers_is_compressed_too() {
     let shown: Value = serde_json::from_slice(&unzip(&answer)).unwrap();
     assert!(
         shown["metadata"]["deletionTimestamp"].is_string(),
-        "it waits for its dependents"
+        "it waits for the deletion of its dependents"
     );
 }
 
 #[tokio::test]
-async fn over_tcp_the_bytes_are_the_same() {
+async fn compressed_responses_are_the_same_over_tcp() {
     let server = many_pods();
     let (_, expected) = get(&server, "/api/v1/pods", "gzip").await;
     let listening = server.listen(loopback()).await.unwrap();
@@ -157,7 +157,7 @@ async fn over_tcp_the_bytes_are_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_hit_the_bytes_that_go_over_the_wire() {
+async fn faults_apply_to_the_compressed_bytes() {
     let server = many_pods();
     let (_, whole) = get(&server, "/api/v1/pods", "gzip").await;
     server

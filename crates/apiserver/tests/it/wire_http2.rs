@@ -1,4 +1,4 @@
-//! Over HTTP/2: many streams on one connection, none in the way of another.
+//! Requests over HTTP/2: the streams of one connection do not delay each other.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::ask::{builder, pod, pods, request};
 use crate::wire::{loopback, next_event};
 
-/// What a client grants one stream, and all streams of a connection together.
+/// The window of a client for one stream, and for all streams of a connection together.
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
@@ -51,13 +51,13 @@ impl Client {
 }
 
 #[tokio::test]
-async fn a_reader_who_stops_holds_back_no_other_stream() {
+async fn a_stalled_reader_does_not_delay_other_streams() {
     let big = (0..2_000).map(|n| pod(&format!("p{n:04}")));
     let server = builder().seed(big).build();
     let revision = server.revision();
     let listening = server.listen(loopback()).await.unwrap();
     let mut client = Client::connect(listening.local_addr()).await;
-    // A list of more than the stream's window, and a watch of more: both are asked for and not read.
+    // The list and the watch are longer than the stream's window; neither is read.
     let list = client.get("/api/v1/pods").await;
     let stopped = client.get("/api/v1/pods?watch=1").await;
     let watch = client
@@ -72,7 +72,7 @@ async fn a_reader_who_stops_holds_back_no_other_stream() {
     let whole = list.into_body().collect().await.unwrap().to_bytes();
     assert!(
         whole.len() > 3 * STREAM_WINDOW as usize,
-        "the list goes on where it stood"
+        "the list continues"
     );
     assert!(whole.ends_with(b"]}\n"));
     drop(stopped);
@@ -96,24 +96,24 @@ async fn a_shutdown_ends_all_watches_of_a_connection_and_leaves_no_task() {
         let end = body.frame().await;
         assert!(
             end.is_none_or(|frame| frame.is_err()),
-            "nobody waits for ever"
+            "the shutdown ends in bounded time"
         );
     }
     drop((client, bodies));
     let metrics = tokio::runtime::Handle::current().metrics();
     for _ in 0..1_000 {
-        // The client's tasks end in their own time.
+        // The client's tasks end later.
         tokio::task::yield_now().await;
     }
     assert_eq!(metrics.num_alive_tasks(), 0);
 }
 
 #[tokio::test]
-async fn a_request_under_way_ends_with_its_connection() {
+async fn a_pending_request_ends_with_its_connection() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let mut client = Client::connect(listening.local_addr()).await;
-    // It waits for a revision that does not come.
+    // The request waits for a revision that is never reached.
     let uri = format!("http://{}/api/v1/pods?resourceVersion=99", client.address);
     let request = request("GET", &uri).body(Full::default()).unwrap();
     let waiting = client.requests.send_request(request);
@@ -126,7 +126,7 @@ async fn a_request_under_way_ends_with_its_connection() {
 }
 
 #[tokio::test]
-async fn a_long_url_passes_and_a_head_over_the_bound_is_431() {
+async fn a_long_url_is_accepted_and_a_head_over_the_limit_receives_431() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let mut client = Client::connect(listening.local_addr()).await;
@@ -146,7 +146,7 @@ async fn a_long_url_passes_and_a_head_over_the_bound_is_431() {
 }
 
 #[tokio::test]
-async fn a_body_over_3_mebibytes_is_413() {
+async fn a_body_over_3_mebibytes_receives_413() {
     let server = Server::builder().build();
     let listening = server.listen(loopback()).await.unwrap();
     let mut client = Client::connect(listening.local_addr()).await;

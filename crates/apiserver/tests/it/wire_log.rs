@@ -1,4 +1,4 @@
-//! What listening says in the log, and what it never says.
+//! The log of a listening server, which contains no token.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::ask::{builder, request};
 use crate::wire::loopback;
 
-/// What this thread logs while this lives.
+/// Collects the log of this thread until it is dropped.
 pub(crate) struct Log {
     text: Text,
     _guard: tracing::subscriber::DefaultGuard,
@@ -65,7 +65,7 @@ impl MakeWriter<'_> for Text {
 }
 
 #[tokio::test]
-async fn a_port_that_lets_everyone_in_is_warned_of() {
+async fn an_unprotected_port_is_logged_as_a_warning() {
     let everywhere = "0.0.0.0:0".parse().unwrap();
     let remote = || builder().allow_remote(true);
     for (server, address, warned) in [
@@ -94,7 +94,7 @@ async fn a_port_that_lets_everyone_in_is_warned_of() {
 }
 
 #[tokio::test]
-async fn a_token_is_in_no_log_of_either_protocol() {
+async fn no_log_of_either_protocol_contains_a_token() {
     const TOKEN: &str = "very-secret-token";
     let log = Log::capture(LevelFilter::TRACE);
     let server = builder().token(TOKEN, User::new("u")).build();
@@ -131,7 +131,7 @@ async fn a_token_is_in_no_log_of_either_protocol() {
     listening.shutdown().await;
 
     let text = log.text();
-    assert!(text.contains("h2"), "the protocols do log");
+    assert!(text.contains("h2"), "the protocols write logs");
     for token in [TOKEN, "very-wrong-token"] {
         let line = text.lines().find(|line| line.contains(token));
         assert_eq!(line, None);

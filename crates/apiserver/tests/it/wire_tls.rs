@@ -1,4 +1,4 @@
-//! Over TLS: who trusts whom, and what the protocols share.
+//! Requests over TLS: certificates of server and clients, and ALPN.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::ask::{builder, pod, pods, request};
 use crate::wire::{loopback, next_event};
 
-/// A connection to a server of which only this authority's certificate is trusted.
+/// Connects to a server, and trusts only the certificate of this authority.
 async fn connect(
     address: SocketAddr,
     trusted: &Tls,
@@ -62,7 +62,7 @@ fn authority() -> Tls {
     Tls::generate([]).unwrap()
 }
 
-/// The status, and the message or the empty text, of one request over HTTP/1.1.
+/// Returns the status and the message, which may be empty, of one request over HTTP/1.1.
 async fn ask(stream: TlsStream<TcpStream>, token: Option<&str>) -> (u16, String) {
     let mut tasks = JoinSet::new();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -83,7 +83,7 @@ async fn ask(stream: TlsStream<TcpStream>, token: Option<&str>) -> (u16, String)
 }
 
 #[tokio::test]
-async fn a_hundred_watches_share_one_connection_that_alpn_made_http2() {
+async fn a_hundred_watches_share_one_http2_connection_selected_by_alpn() {
     let server = pods(&[]);
     let tls = authority();
     let listening = server.listen_tls(loopback(), &tls).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_hundred_watches_share_one_connection_that_alpn_made_http2() {
 }
 
 #[tokio::test]
-async fn the_certificate_is_for_loopback_and_the_names_asked_for() {
+async fn the_certificate_covers_loopback_and_the_configured_names() {
     let server = pods(&["a"]);
     let tls = Tls::generate(["api.example.org", "192.0.2.1"]).unwrap();
     let listening = server.listen_tls(loopback(), &tls).await.unwrap();
@@ -129,12 +129,12 @@ async fn the_certificate_is_for_loopback_and_the_names_asked_for() {
         assert_eq!(ask(stream, None).await.0, 200, "{name}");
     }
     let other = connect(address, &tls, "example.org", "http/1.1", None).await;
-    assert!(other.is_err(), "a name it is not for");
-    let stranger = connect(address, &authority(), "localhost", "http/1.1", None).await;
     assert!(
-        stranger.is_err(),
-        "another authority vouches for nobody here"
+        other.is_err(),
+        "a name that the certificate does not contain"
     );
+    let stranger = connect(address, &authority(), "localhost", "http/1.1", None).await;
+    assert!(stranger.is_err(), "another authority is not trusted");
     listening.shutdown().await;
 }
 
@@ -152,7 +152,7 @@ async fn the_same_authority_is_trusted_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_says_who_asks() {
+async fn a_client_certificate_identifies_the_user() {
     let server = builder()
         .seed([pod("a")])
         .token("secret", User::new("jane"))
@@ -182,14 +182,14 @@ async fn a_client_certificate_says_who_asks() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_another_authority_is_no_way_in() {
+async fn a_client_certificate_of_another_authority_is_rejected() {
     let server = pods(&["a"]);
     let tls = authority();
     let foreign = authority().issue(User::new("mallory")).unwrap();
     let listening = server.listen_tls(loopback(), &tls).await.unwrap();
     let address = listening.local_addr();
     let stream = connect(address, &tls, "localhost", "http/1.1", Some(&foreign)).await;
-    // With TLS 1.3 the client has shaken hands before the server judges.
+    // With TLS 1.3 the handshake of the client ends before the server verifies its certificate.
     if let Ok(stream) = stream {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         let mut tasks = JoinSet::new();
@@ -203,7 +203,7 @@ async fn a_certificate_of_another_authority_is_no_way_in() {
 }
 
 #[tokio::test]
-async fn the_kubeconfig_holds_what_a_client_needs() {
+async fn a_client_connects_with_the_kubeconfig_alone() {
     let server = pods(&["a"]);
     let tls = authority();
     let listening = server.listen_tls(loopback(), &tls).await.unwrap();
@@ -237,7 +237,7 @@ fn decoded(base64: &str) -> String {
 }
 
 #[test]
-fn a_name_that_no_certificate_can_be_for_is_an_error() {
+fn a_name_that_no_certificate_can_contain_is_an_error() {
     let error = Tls::generate(["müller.example"]).unwrap_err();
     assert!(std::error::Error::source(&error).is_some());
 }

@@ -96,7 +96,7 @@ mod tests {
         expectations.expect(&owner(), 2, BTreeSet::from(["a".to_owned()]));
         expectations.created(&owner());
         expectations.deleted(&owner(), "a");
-        assert!(!expectations.met(&owner()), "one creation is still out");
+        assert!(!expectations.met(&owner()), "one creation was not observed");
         expectations.created(&owner());
         assert!(expectations.met(&owner()));
     }

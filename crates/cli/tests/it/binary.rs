@@ -8,10 +8,10 @@ use tokio::{
     time::timeout,
 };
 
-/// Far above what anything takes, also on a busy machine; nothing waits for it to pass.
+/// Maximum time for any step, far above what is needed on a busy machine. No test waits for it to elapse.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// What came of a run.
+/// The result of a run.
 pub(crate) struct Ended {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -20,7 +20,7 @@ pub(crate) struct Ended {
 
 /// One step of the demo, as printed.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Step {
     /// In seconds.
     pub(crate) at: f64,
     pub(crate) who: String,
@@ -38,21 +38,24 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs the binary until it exits.
 pub(crate) async fn run(arguments: &[&str]) -> Ended {
     let output = timeout(LONG, command(arguments).output())
         .await
         .unwrap_or_else(|_| panic!("{arguments:?} hangs"))
         .unwrap();
     Ended {
-        code: output.status.code().expect("no signal ended it"),
+        code: output
+            .status
+            .code()
+            .expect("the process was not ended by a signal"),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
 impl Ended {
-    /// Asserts the exit code, and shows everything if it is another.
+    /// Asserts the exit code, and prints all output if it differs.
     #[track_caller]
     pub(crate) fn with_code(self, code: i32) -> Self {
         let Ended { out, err, .. } = &self;
@@ -61,13 +64,13 @@ impl Ended {
     }
 
     /// The steps of a demo, as printed.
-    pub(crate) fn steps(&self) -> Vec<Told> {
-        self.out.lines().filter_map(told).collect()
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        self.out.lines().filter_map(parsed_step).collect()
     }
 }
 
-/// Reads `  0.41s  WHO  TEXT  OBJECT  rv 17`, whose columns are two or more spaces apart.
-fn told(line: &str) -> Option<Told> {
+/// Parses `  0.41s  WHO  TEXT  OBJECT  rv 17`, whose columns are separated by two or more spaces.
+fn parsed_step(line: &str) -> Option<Step> {
     let columns: Vec<_> = line
         .split("  ")
         .map(str::trim)
@@ -76,7 +79,7 @@ fn told(line: &str) -> Option<Told> {
     let [at, who, text, object, revision] = columns[..] else {
         return None;
     };
-    Some(Told {
+    Some(Step {
         at: at.strip_suffix('s')?.parse().ok()?,
         who: who.to_owned(),
         text: text.to_owned(),
@@ -85,7 +88,7 @@ fn told(line: &str) -> Option<Told> {
     })
 }
 
-/// A run under way.
+/// A running process.
 pub(crate) struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -103,12 +106,12 @@ impl Running {
         Self { child, lines }
     }
 
-    /// Reads on until a line has this in it, and returns that line.
+    /// Reads lines until one contains this text, and returns it.
     pub(crate) async fn line_with(&mut self, text: &str) -> String {
         let found = async {
             loop {
                 let line = self.lines.next_line().await.unwrap();
-                let line = line.unwrap_or_else(|| panic!("it ended without {text:?}"));
+                let line = line.unwrap_or_else(|| panic!("the process ended without {text:?}"));
                 if line.contains(text) {
                     return line;
                 }
@@ -119,14 +122,14 @@ impl Running {
             .unwrap_or_else(|_| panic!("no line with {text:?}"))
     }
 
-    /// Ends it as a crash does: it can do nothing about it.
+    /// Kills the process, as a crash would.
     pub(crate) async fn kill(mut self) {
         timeout(LONG, self.child.kill()).await.unwrap().unwrap();
     }
 
-    /// Sends it a signal, and waits for its end.
+    /// Sends a signal to the process, and waits for its end.
     pub(crate) async fn end_by(mut self, signal: &str) -> Ended {
-        let id = self.child.id().expect("it still runs").to_string();
+        let id = self.child.id().expect("the process runs").to_string();
         let sent = std::process::Command::new("kill")
             .args([signal, &id])
             .status()
@@ -142,16 +145,19 @@ impl Running {
         };
         let output = timeout(LONG, ended)
             .await
-            .unwrap_or_else(|_| panic!("it goes on after {signal}"));
+            .unwrap_or_else(|_| panic!("the process continues after {signal}"));
         Ended {
-            code: output.status.code().expect("it ended by itself"),
+            code: output
+                .status
+                .code()
+                .expect("the process exited with a code"),
             out,
             err: String::from_utf8(output.stderr).unwrap(),
         }
     }
 }
 
-/// A file name of this run's own, in a folder that Cargo gives for this.
+/// A file name that no other run uses, in Cargo's directory for temporary files.
 pub(crate) fn file(name: &str) -> PathBuf {
     let own = std::process::id().to_string();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(own);

@@ -1,4 +1,4 @@
-//! `serve --data-dir`: what a new start finds, after any end of the one before.
+//! `serve --data-dir`: the state after a restart, for any end of the previous run.
 
 use std::{
     collections::BTreeMap,
@@ -23,13 +23,13 @@ use crate::{
     serve::client,
 };
 
-/// Clients that write at the same time.
+/// Number of clients that write at the same time.
 const WRITERS: usize = 4;
 
-/// Kills in a row.
+/// Number of consecutive kills.
 const KILLS: usize = 6;
 
-/// A directory that is not there yet.
+/// A directory that does not exist yet.
 fn fresh(name: &str) -> PathBuf {
     let directory = file(name);
     drop(fs::remove_dir_all(&directory));
@@ -49,7 +49,7 @@ fn start(directory: &Path, flags: &[&str]) -> (Running, PathBuf) {
     (Running::start(&[&serve, flags].concat()), kubeconfig)
 }
 
-/// A server on a directory, and the line that says what it found there.
+/// Starts a server on a directory, and returns it with the line that reports the state found there.
 async fn serving_on(directory: &Path, flags: &[&str]) -> (Running, Client, String) {
     let (mut running, kubeconfig) = start(directory, flags);
     let found = running.line_with("data: ").await;
@@ -77,7 +77,7 @@ fn revision_of(map: &ConfigMap) -> u64 {
     revision.unwrap().parse().unwrap()
 }
 
-/// The value of every stored object, each of which must be whole, and the server's revision.
+/// Returns the value of every stored object, each of which must be complete, and the server's revision.
 async fn stored(api: &Api<ConfigMap>) -> (BTreeMap<String, u64>, u64) {
     let list = api.list(&ListParams::default()).await.unwrap();
     let revision = list.metadata.resource_version.unwrap().parse().unwrap();
@@ -97,8 +97,8 @@ async fn watch_from(api: &Api<ConfigMap>, revision: u64) -> Events {
     Box::pin(events)
 }
 
-/// The next event, as a line.
-async fn told(events: &mut Events) -> String {
+/// Returns the next event, as a line.
+async fn next_event(events: &mut Events) -> String {
     match timeout(LONG, events.next())
         .await
         .unwrap()
@@ -114,7 +114,7 @@ async fn told(events: &mut Events) -> String {
 }
 
 #[tokio::test]
-async fn after_a_kill_watches_go_on_from_the_last_revision_and_from_no_older_one() {
+async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
     let directory = fresh("resumed");
     let (server, client, found) = serving_on(&directory, &[]).await;
     assert!(found.contains("resumed, at revision 1"), "{found}");
@@ -137,25 +137,27 @@ async fn after_a_kill_watches_go_on_from_the_last_revision_and_from_no_older_one
     api.create(&PostParams::default(), &config_map("d", 1))
         .await
         .unwrap();
-    assert_eq!(told(&mut events).await, "deleted 5");
-    assert_eq!(told(&mut events).await, "added 6");
-    assert_eq!(told(&mut older).await, "410 Expired");
+    assert_eq!(next_event(&mut events).await, "deleted 5");
+    assert_eq!(next_event(&mut events).await, "added 6");
+    assert_eq!(next_event(&mut older).await, "410 Expired");
     server.end_by("-INT").await.with_code(130);
 }
 
-/// What an object can be after a kill, `None` being gone: its acknowledged state first, then what an unanswered write would make of it.
+/// The possible states of an object after a kill, `None` if it does not exist.
+///
+/// The first is its acknowledged state, the others are the results of writes without a response.
 type States = Vec<Option<u64>>;
 
-/// One client, and what is known of the objects that only it writes.
+/// One client, and the known states of the objects that only it writes.
 #[derive(Default)]
 struct Writer {
     number: usize,
     known: BTreeMap<String, States>,
-    /// The last that it was told.
+    /// The last revision that it received.
     revision: u64,
 }
 
-/// Writes until the server is gone.
+/// Writes until the server has ended.
 async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Sender<()>) -> Writer {
     let Writer {
         number,
@@ -185,7 +187,7 @@ async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Send
         match done {
             Ok(()) => *known = vec![next],
             Err(Error::Api(refusal)) => panic!("{name}: {refusal}"),
-            // It was killed.
+            // The server was killed.
             Err(_) => break,
         }
         // After the kill no process counts the changes.
@@ -194,8 +196,8 @@ async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Send
     writer
 }
 
-/// What a watch is told until the server is gone: revisions, each above the one before.
-async fn last_told(mut events: Events, mut last: u64) -> u64 {
+/// Receives the events of a watch until the server has ended, and asserts that revisions increase.
+async fn last_received(mut events: Events, mut last: u64) -> u64 {
     while let Some(Ok(event)) = events.next().await {
         let (WatchEvent::Added(map) | WatchEvent::Modified(map) | WatchEvent::Deleted(map)) = event
         else {
@@ -208,7 +210,7 @@ async fn last_told(mut events: Events, mut last: u64) -> u64 {
 }
 
 #[tokio::test]
-async fn whatever_was_acknowledged_survives_kills_in_the_middle_of_writing() {
+async fn acknowledged_writes_survive_kills_during_writes() {
     let directory = fresh("killed");
     let numbered = |number| Writer {
         number,
@@ -216,13 +218,16 @@ async fn whatever_was_acknowledged_survives_kills_in_the_middle_of_writing() {
     };
     let mut clients: Vec<Writer> = (0..WRITERS).map(numbered).collect();
     let mut seen = 1;
-    let mut heard = 0;
+    let mut received = 0;
     let mut revision = 0;
     for round in 0..=KILLS {
         let (server, client, _) = serving_on(&directory, &[]).await;
         let api = maps(&client);
         let (mut stored, now) = stored(&api).await;
-        assert!(now >= revision, "round {round}: {now} is before {revision}");
+        assert!(
+            now >= revision,
+            "round {round}: {now} is lower than {revision}"
+        );
         for (name, states) in clients.iter_mut().flat_map(|writer| &mut writer.known) {
             let value = stored.remove(name);
             let possible = states.contains(&value);
@@ -232,14 +237,21 @@ async fn whatever_was_acknowledged_survives_kills_in_the_middle_of_writing() {
             );
             *states = vec![value];
         }
-        assert!(stored.is_empty(), "round {round}: nobody wrote {stored:?}");
-        assert!(seen <= now, "nobody was told what is not there");
+        assert!(
+            stored.is_empty(),
+            "round {round}: no client wrote {stored:?}"
+        );
+        assert!(seen <= now, "every delivered event is stored");
         if seen < now {
             let mut events = watch_from(&api, seen).await;
-            assert_eq!(told(&mut events).await, "410 Expired", "round {round}");
+            assert_eq!(
+                next_event(&mut events).await,
+                "410 Expired",
+                "round {round}"
+            );
         }
         let mut watching = JoinSet::new();
-        watching.spawn(last_told(watch_from(&api, now).await, now));
+        watching.spawn(last_received(watch_from(&api, now).await, now));
         let (sender, mut acknowledged) = mpsc::channel(1_000);
         let mut writers = JoinSet::new();
         for writer in clients.drain(..) {
@@ -247,8 +259,8 @@ async fn whatever_was_acknowledged_survives_kills_in_the_middle_of_writing() {
         }
         drop(sender);
         for _ in 0..20 + 7 * round {
-            let told = timeout(LONG, acknowledged.recv()).await.unwrap();
-            told.expect("they write until the server is gone");
+            let answer = timeout(LONG, acknowledged.recv()).await.unwrap();
+            answer.expect("the clients write until the server has ended");
         }
         server.kill().await;
         clients = timeout(LONG, writers.join_all()).await.unwrap();
@@ -256,14 +268,14 @@ async fn whatever_was_acknowledged_survives_kills_in_the_middle_of_writing() {
             .iter()
             .fold(now, |last, writer| last.max(writer.revision));
         seen = timeout(LONG, watching.join_all()).await.unwrap()[0];
-        heard += seen - now;
+        received += seen - now;
     }
-    assert!(revision > 100, "they got to write: {revision}");
-    assert!(heard > 0, "the watches were told of it");
+    assert!(revision > 100, "the clients have written: {revision}");
+    assert!(received > 0, "the watches received events");
 }
 
 #[tokio::test]
-async fn the_same_command_again_seeds_nothing_twice_and_goes_on() {
+async fn the_same_command_again_seeds_nothing_twice_and_continues() {
     let directory = fresh("again");
     let flags = [
         "--seed-objects",
@@ -291,7 +303,7 @@ async fn the_same_command_again_seeds_nothing_twice_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_start_that_was_killed_while_it_seeded_is_completed_by_the_next() {
+async fn seeding_interrupted_by_a_kill_is_completed_by_the_next_start() {
     let directory = fresh("half-seeded");
     let flags = ["--seed-objects", "configmaps=3000"];
     for _ in 0..2 {
@@ -311,7 +323,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn a_store_put_back_by_a_fault_stays_so_and_no_fault_reaches_behind_the_start() {
+async fn a_store_restored_by_a_fault_stays_restored_and_no_fault_restores_before_the_start() {
     let directory = fresh("put-back");
     let flags = ["--seed-objects", "nodes=10", "--fault", "restart back 4"];
     let (server, client, _) = serving_on(&directory, &flags).await;
@@ -342,7 +354,7 @@ fn one_line(err: &str, says: &str) {
 }
 
 #[tokio::test]
-async fn a_directory_that_can_not_be_used_is_refused_in_one_line() {
+async fn an_unusable_directory_is_rejected_in_one_line() {
     let directory = fresh("refused");
     let (server, _, _) = serving_on(&directory, &[]).await;
     let refused = async |path: &Path, says: &str| {
@@ -354,7 +366,7 @@ async fn a_directory_that_can_not_be_used_is_refused_in_one_line() {
             "{}",
             ended.err
         );
-        assert_eq!(ended.out, "", "nothing is promised before");
+        assert_eq!(ended.out, "", "no output before the check");
     };
     refused(&directory, "is in use by another server").await;
     server.kill().await;

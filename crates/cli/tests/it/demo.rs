@@ -1,15 +1,15 @@
-//! The demo on the embedded server: what it shows, and what the server's request log says of it.
+//! The demo on the embedded server: its output, and its requests in the server's log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::binary::{Ended, Running, Told, file, run};
+use crate::binary::{Ended, Running, Step, file, run};
 
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
-/// The whole story, in the order in which one thing follows from another: who, and how its text begins.
-const STORY: [(&str, &str); 13] = [
+/// All steps of the demo in causal order: the name of the loop, and the start of its text.
+const STEPS: [(&str, &str); 13] = [
     ("user", "asks for a Deployment of 3 pods"),
     ("deployment", "sees a Deployment of 3 pods"),
     ("deployment", "made a ReplicaSet"),
@@ -25,16 +25,16 @@ const STORY: [(&str, &str); 13] = [
     ("replica-set", "deleted it"),
 ];
 
-fn of<'a>(steps: &'a [Told], who: &str, text: &str) -> Vec<&'a Told> {
-    let wanted = |step: &&Told| step.who.starts_with(who) && step.text.starts_with(text);
+fn of<'a>(steps: &'a [Step], who: &str, text: &str) -> Vec<&'a Step> {
+    let wanted = |step: &&Step| step.who.starts_with(who) && step.text.starts_with(text);
     steps.iter().filter(wanted).collect()
 }
 
-fn objects(steps: &[&Told]) -> BTreeSet<String> {
+fn objects(steps: &[&Step]) -> BTreeSet<String> {
     steps.iter().map(|step| step.object.clone()).collect()
 }
 
-/// Runs a demo and returns it with its request log.
+/// Runs a demo, and returns its output with its request log.
 async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
     let log = file(name);
     let path = log.to_str().unwrap();
@@ -44,7 +44,7 @@ async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
     (ended, requests.collect())
 }
 
-/// The revisions that the server answered to a process for one verb on one resource.
+/// Returns the revisions that the server returned to a process for one verb on one resource.
 fn answered(requests: &[Value], user_agent: &str, verb: &str, resource: &str) -> BTreeSet<u64> {
     let theirs = requests.iter().filter(|request| {
         request["userAgent"] == user_agent
@@ -57,11 +57,11 @@ fn answered(requests: &[Value], user_agent: &str, verb: &str, resource: &str) ->
 }
 
 #[tokio::test]
-async fn the_story_is_told_from_the_deployment_to_the_replaced_pod() {
+async fn every_step_from_the_deployment_to_the_replaced_pod_is_printed() {
     let ended = run(&["demo"]).await.with_code(0);
     let steps = ended.steps();
     let mut earlier = 0;
-    for (who, text) in STORY {
+    for (who, text) in STEPS {
         let found = of(&steps, who, text);
         let first = found.iter().map(|step| step.revision).min();
         let first = first.unwrap_or_else(|| panic!("{who} {text}:\n{}", ended.out));
@@ -80,7 +80,7 @@ async fn the_story_is_told_from_the_deployment_to_the_replaced_pod() {
     assert!(!content.is_empty(), "{}", ended.out);
     let runs = of(&steps, "node-agent/", "wrote its status: Running");
     for seen in content {
-        let ran = |it: &&Told| (&it.object, it.revision) == (&seen.object, seen.revision);
+        let ran = |it: &&Step| (&it.object, it.revision) == (&seen.object, seen.revision);
         assert!(runs.iter().any(ran), "{seen:?}:\n{}", ended.out);
     }
     let times: Vec<f64> = steps.iter().map(|step| step.at).collect();
@@ -93,7 +93,7 @@ async fn the_story_is_told_from_the_deployment_to_the_replaced_pod() {
         "its container ended: reads it from the server",
     );
     let ran = of(&steps, "node-agent/", "wrote its status: Running");
-    let as_it_ran = |it: &Told| (it.object.clone(), it.revision);
+    let as_it_ran = |it: &Step| (it.object.clone(), it.revision);
     assert!(
         ran.iter().any(|ran| as_it_ran(ran) == as_it_ran(read[0])),
         "{}",
@@ -111,7 +111,7 @@ async fn the_story_is_told_from_the_deployment_to_the_replaced_pod() {
 }
 
 #[tokio::test]
-async fn every_line_carries_a_revision_that_the_server_has_answered() {
+async fn every_line_has_a_revision_that_the_server_returned() {
     let (ended, requests) = logged("join.log", &["--replicas", "4", "--pods-fail", "2"]).await;
     let steps = ended.with_code(0).steps();
     let mut joined = BTreeMap::<&str, usize>::new();
@@ -148,7 +148,7 @@ async fn every_line_carries_a_revision_that_the_server_has_answered() {
 }
 
 #[tokio::test]
-async fn caches_answer_all_reads_but_one_for_each_pod_that_ends() {
+async fn caches_serve_all_reads_except_one_for_each_pod_that_ends() {
     let (ended, requests) = logged("reads.log", &["--replicas", "5", "--pods-fail", "2"]).await;
     let ended = ended.with_code(0);
     let count = |agent: &str, verb: &str| {
@@ -162,9 +162,9 @@ async fn caches_answer_all_reads_but_one_for_each_pod_that_ends() {
         ("node-agent/node-2", 1),
     ];
     for (agent, informers) in informers {
-        // Each is filled by one list, and goes on with one watch.
-        let asked = (count(agent, "list"), count(agent, "watch"));
-        assert_eq!(asked, (informers, informers), "{agent}");
+        // Each cache is filled by one list and updated by one watch.
+        let counts = (count(agent, "list"), count(agent, "watch"));
+        assert_eq!(counts, (informers, informers), "{agent}");
         let gets = count(agent, "get");
         assert!(agent.starts_with("node-agent/") || gets == 0, "{agent}");
         let row = ended
@@ -175,11 +175,11 @@ async fn caches_answer_all_reads_but_one_for_each_pod_that_ends() {
         let informers = informers.to_string();
         assert_eq!(numbers.next(), Some(informers.as_str()));
         assert_eq!(numbers.next(), Some(informers.as_str()));
-        assert_ne!(numbers.last(), Some("0"), "it reads from its cache");
+        assert_ne!(numbers.last(), Some("0"), "it serves reads from its cache");
     }
     let gets = requests.iter().filter(|it| it["verb"] == "get");
     let read: BTreeSet<_> = gets.map(|it| it["name"].to_string()).collect();
-    assert_eq!(read.len(), 2, "those that ended");
+    assert_eq!(read.len(), 2, "one read for each pod that ended");
     assert!(
         ended
             .out
@@ -188,7 +188,7 @@ async fn caches_answer_all_reads_but_one_for_each_pod_that_ends() {
 }
 
 #[tokio::test]
-async fn five_hundred_replicas_stay_readable_and_no_pod_is_made_twice() {
+async fn five_hundred_replicas_are_summarized_and_no_pod_is_created_twice() {
     let (ended, requests) = logged("many.log", &["--replicas", "500", "--pods-fail", "3"]).await;
     let ended = ended.with_code(0);
     assert!(
@@ -206,7 +206,7 @@ async fn five_hundred_replicas_stay_readable_and_no_pod_is_made_twice() {
 }
 
 #[tokio::test]
-async fn without_a_loop_everything_stops_before_its_part() {
+async fn without_a_loop_the_demo_stops_before_its_step() {
     let rows = [
         ("deployment", "nobody makes a ReplicaSet", None),
         (
@@ -231,7 +231,7 @@ async fn without_a_loop_everything_stops_before_its_part() {
         let steps = ended.steps();
         assert!(
             of(&steps, without, "").is_empty(),
-            "{without} says something"
+            "{without} prints a step"
         );
         let at = |text: &str| steps.iter().any(|step| step.text.starts_with(text));
         assert!(last.is_none_or(at), "{without}:\n{}", ended.out);
@@ -246,7 +246,7 @@ async fn without_a_loop_everything_stops_before_its_part() {
 }
 
 #[tokio::test]
-async fn nothing_fails_when_nothing_is_to_fail() {
+async fn no_pod_fails_if_none_is_configured_to_fail() {
     let ended = run(&["demo", "--pods-fail", "0"]).await.with_code(0);
     assert!(!ended.out.contains("Failed\n") && !ended.out.contains("deleted it"));
     assert!(
@@ -257,7 +257,7 @@ async fn nothing_fails_when_nothing_is_to_fail() {
 }
 
 #[tokio::test]
-async fn more_pods_can_fail_than_there_are() {
+async fn more_failures_than_pods_are_allowed() {
     let ended = run(&["demo", "--replicas", "1", "--pods-fail", "3"])
         .await
         .with_code(0);
@@ -269,7 +269,7 @@ async fn more_pods_can_fail_than_there_are() {
 }
 
 #[tokio::test]
-async fn a_deployment_of_no_pods_is_ready_without_any() {
+async fn a_deployment_without_pods_is_ready() {
     let ended = run(&["demo", "--replicas", "0"]).await.with_code(0);
     assert!(ended.out.contains("Replicas ready: 0 of 0."));
     assert!(!ended.out.contains("made a pod"));
@@ -298,7 +298,7 @@ async fn a_pod_too_large_for_any_node_stays_pending_and_the_step_is_named() {
 }
 
 #[tokio::test]
-async fn control_c_ends_it_in_order_wherever_it_is() {
+async fn control_c_ends_the_demo_cleanly_at_any_step() {
     for reached in ["embedded API server", "caches are filled", "made a pod"] {
         let mut running = Running::start(&["demo", "--without", "scheduler"]);
         running.line_with(reached).await;

@@ -1,4 +1,4 @@
-//! The program as people run it: the real binary, its output, its exit code.
+//! The program as a user runs it: the binary, its output and its exit code.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Whatever goes wrong is one line that says what to do, and an exit code other than 0.
+//! Every error is one line with the next step, and an exit code other than 0.
 
 use crate::binary::{Ended, file, run};
 
@@ -28,7 +28,7 @@ fn one_line(ended: &Ended, says: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_that_is_not_there_is_named() {
+async fn the_error_names_a_missing_kubeconfig() {
     let ended = run(&["demo", "--kubeconfig", "no/such/file"])
         .await
         .with_code(1);
@@ -36,7 +36,7 @@ async fn a_kubeconfig_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_kubeconfig_is_named_and_not_shown() {
+async fn the_error_names_a_malformed_kubeconfig_without_its_content() {
     let path = file("nonsense.yaml");
     std::fs::write(&path, "[secret-token\n").unwrap();
     let path = path.to_str().unwrap();
@@ -46,7 +46,7 @@ async fn a_file_that_is_no_kubeconfig_is_named_and_not_shown() {
 }
 
 #[tokio::test]
-async fn a_wrong_context_is_answered_with_those_there_are() {
+async fn an_unknown_context_is_rejected_with_the_existing_ones() {
     let path = kubeconfig("context.yaml", "127.0.0.1:1");
     let arguments = ["demo", "--kubeconfig", &path, "--context", "there"];
     let ended = run(&arguments).await.with_code(1);
@@ -54,8 +54,8 @@ async fn a_wrong_context_is_answered_with_those_there_are() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_said_to_be_unreachable() {
-    // A port that was free a moment ago: no server listens there.
+async fn a_missing_server_is_reported_as_unreachable() {
+    // This port was free just before: no server listens on it.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);
@@ -65,7 +65,7 @@ async fn a_server_that_is_not_there_is_said_to_be_unreachable() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_named_with_a_way_out() {
+async fn a_port_in_use_is_reported_with_the_next_step() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let ended = run(&["serve", "--listen", &address]).await.with_code(1);
@@ -73,7 +73,7 @@ async fn a_port_in_use_is_named_with_a_way_out() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_listened_on_is_refused() {
+async fn an_address_that_cannot_be_used_is_rejected() {
     let ended = run(&["serve", "--listen", "localhost"]).await.with_code(2);
     one_line(&ended, &["--listen", "127.0.0.1:8001"]);
     let ended = run(&["serve", "--listen", "0.0.0.0:0"]).await.with_code(1);
@@ -81,7 +81,7 @@ async fn what_can_not_be_listened_on_is_refused() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_seeded_or_changed_is_refused() {
+async fn resources_that_cannot_be_seeded_or_changed_are_rejected() {
     for (flags, says) in [
         (&["--seed-objects", "unicorns=3"][..], "\"unicorns\""),
         (&["--seed-objects", "pods=0"], "from 1 to"),
@@ -97,7 +97,7 @@ async fn what_can_not_be_seeded_or_changed_is_refused() {
 }
 
 #[tokio::test]
-async fn a_mistake_in_a_fault_plan_has_its_place_named() {
+async fn an_error_in_a_fault_plan_has_its_position() {
     let typed = ["serve", "--fault", "watch pods: cut after 3 lemons"];
     let ended = run(&typed).await.with_code(2);
     one_line(&ended, &["--fault", "line 1, column 25"]);
@@ -113,7 +113,7 @@ async fn a_mistake_in_a_fault_plan_has_its_place_named() {
 }
 
 #[tokio::test]
-async fn a_file_of_somebody_else_is_not_written_over() {
+async fn a_kubeconfig_of_another_program_is_not_overwritten() {
     let path = file("precious.yaml");
     std::fs::write(&path, "mine").unwrap();
     let arguments = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
@@ -123,7 +123,7 @@ async fn a_file_of_somebody_else_is_not_written_over() {
 }
 
 #[tokio::test]
-async fn a_flag_that_is_not_understood_is_refused_in_one_line() {
+async fn an_unknown_flag_is_rejected_in_one_line() {
     for arguments in [
         &["demo", "--replicas", "-1"][..],
         &["demo", "--without", "kubelet"],

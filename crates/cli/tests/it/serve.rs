@@ -1,4 +1,4 @@
-//! `serve`, and the demo on a server that is not its own, for which `serve` stands.
+//! `serve`, and the demo on another server, which `serve` provides.
 
 use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 
@@ -16,12 +16,12 @@ use tokio::time::timeout;
 
 use crate::binary::{LONG, Running, file, run};
 
-/// A server with a kubeconfig, up and running.
+/// Starts a server with a kubeconfig, and waits until it is ready.
 async fn serving(name: &str) -> (Running, PathBuf) {
     serving_with(name, &[]).await
 }
 
-/// The same with more flags.
+/// Same as above, with more flags.
 pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
     let path = file(name);
     let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
@@ -30,17 +30,17 @@ pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBu
     (running, path)
 }
 
-/// A client that finds the server by its kubeconfig, as kubectl does.
+/// Returns a client that is configured by the kubeconfig, as kubectl is.
 pub(crate) async fn client(kubeconfig: &PathBuf) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    // It has no retries of its own, which would wait for a fault to end.
+    // The client has no retries, which would wait for a fault to end.
     kube_informer::client::connect(config.unwrap()).unwrap()
 }
 
 #[tokio::test]
-async fn it_serves_until_control_c_and_takes_its_kubeconfig_away() {
+async fn it_serves_until_control_c_and_removes_its_kubeconfig() {
     let (running, path) = serving("serve.yaml").await;
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -53,7 +53,7 @@ async fn a_kubeconfig_of_an_earlier_serve_is_replaced() {
     let (running, path) = serving("again.yaml").await;
     let left = std::fs::read_to_string(&path).unwrap();
     running.end_by("-TERM").await.with_code(143);
-    // As another user could create it: a link to a file that all users may read.
+    // Another user could create this: a link to a file that all users may read.
     let elsewhere = path.with_extension("elsewhere");
     drop(std::fs::remove_file(&elsewhere));
     std::fs::write(&elsewhere, &left).unwrap();
@@ -74,7 +74,7 @@ async fn a_kubeconfig_of_an_earlier_serve_is_replaced() {
 }
 
 #[tokio::test]
-async fn the_loops_act_on_a_server_without_a_control_plane_and_leave_nothing() {
+async fn the_loops_act_on_a_server_without_a_control_plane_and_leave_no_objects() {
     let (server, path) = serving("act.yaml").await;
     let path = path.to_str().unwrap();
     let demo = ["demo", "--kubeconfig", path, "--act"];
@@ -90,7 +90,7 @@ async fn the_loops_act_on_a_server_without_a_control_plane_and_leave_nothing() {
             .contains("1 Deployment, 1 ReplicaSet, 3 Pods, 2 Nodes")
     );
     assert!(ended.out.contains("requests are not counted"));
-    // Whatever the first had left, the second would count as its own if it could see it.
+    // The second run would count objects that the first has left as its own.
     let ended = run(&demo).await.with_code(0);
     assert!(
         ended
@@ -101,7 +101,7 @@ async fn the_loops_act_on_a_server_without_a_control_plane_and_leave_nothing() {
 }
 
 #[tokio::test]
-async fn an_interrupted_demo_removes_what_it_has_made() {
+async fn an_interrupted_demo_removes_its_objects() {
     let (server, path) = serving("interrupted.yaml").await;
     let path = path.to_str().unwrap();
     let arguments = [
@@ -153,7 +153,7 @@ async fn without_act_the_loops_only_observe_and_the_missing_step_is_named() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_is_not_there_is_refused() {
+async fn a_missing_namespace_is_rejected() {
     let (server, path) = serving("namespace.yaml").await;
     let path = path.to_str().unwrap();
     let ended = run(&["demo", "--kubeconfig", path, "--namespace", "nowhere"])
@@ -169,7 +169,7 @@ async fn a_namespace_that_is_not_there_is_refused() {
 }
 
 #[tokio::test]
-async fn what_was_seeded_is_there_and_changes() {
+async fn seeded_objects_exist_and_change() {
     let flags = [
         "--seed-objects",
         "pods=300",
@@ -227,7 +227,9 @@ async fn with_controllers_a_deployment_becomes_running_pods() {
     let refused = deployments
         .create(&PostParams::default(), &deployment)
         .await;
-    let refused = refused.expect_err("there is no such namespace").to_string();
+    let refused = refused
+        .expect_err("the namespace does not exist")
+        .to_string();
     assert!(
         refused.contains(r#"namespaces "shop" not found"#),
         "{refused}"
@@ -259,7 +261,7 @@ async fn with_controllers_a_deployment_becomes_running_pods() {
 }
 
 #[tokio::test]
-async fn a_fault_plan_is_shown_with_its_seed_and_is_in_force() {
+async fn a_fault_plan_is_printed_with_its_seed_and_applied() {
     let plan = file("broken.plan");
     std::fs::write(&plan, "seed 7\nwatch pods: 503 retry-after=1\n").unwrap();
     let at_plan = format!("@{}", plan.to_str().unwrap());
@@ -286,7 +288,7 @@ async fn a_fault_plan_is_shown_with_its_seed_and_is_in_force() {
 }
 
 #[tokio::test]
-async fn without_a_fault_plan_nobody_can_make_faults_over_http() {
+async fn without_a_fault_plan_the_fault_endpoint_is_not_served() {
     let (server, path) = serving("no_faults.yaml").await;
     let request = http::Request::get("/faults").body(Vec::new()).unwrap();
     let answer = client(&path).await.request_text(request).await;
@@ -295,7 +297,7 @@ async fn without_a_fault_plan_nobody_can_make_faults_over_http() {
 }
 
 #[tokio::test]
-async fn control_c_ends_it_while_it_seeds() {
+async fn control_c_interrupts_seeding() {
     let path = file("interrupted_seeding.yaml");
     let arguments = [
         "serve",

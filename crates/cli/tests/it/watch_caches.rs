@@ -1,4 +1,4 @@
-//! `serve --watch-cache` and its sizes, as a client notices them.
+//! `serve --watch-cache` and its sizes, and their effect on clients.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube_client::{
@@ -15,10 +15,10 @@ async fn answer(client: &Client, path: &str) -> String {
     client.request_text(request).await.unwrap()
 }
 
-/// What a watch from a revision is told at once: the revisions of its events, or a refusal.
+/// Returns the revisions of the immediate events of a watch from a revision, or its rejection.
 async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
     let path = format!("/api/v1/{resource}?watch=1&resourceVersion={from}&timeoutSeconds=1");
-    let told = |line: &str| {
+    let received = |line: &str| {
         let event: Value = serde_json::from_str(line).unwrap();
         let object = &event["object"];
         match event["type"].as_str().unwrap() {
@@ -29,10 +29,10 @@ async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
                 .to_owned(),
         }
     };
-    answer(client, &path).await.lines().map(told).collect()
+    answer(client, &path).await.lines().map(received).collect()
 }
 
-/// Five config maps, then five namespaces; the revision before each.
+/// Creates five config maps and then five namespaces, and returns the revision before each group.
 async fn ten_objects(client: &Client) -> (u64, u64) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -60,7 +60,7 @@ async fn ten_objects(client: &Client) -> (u64, u64) {
     (start, start + 5)
 }
 
-/// How many objects a list at "0" with a limit of 2 has: a watch cache takes no notice of the limit.
+/// Returns the number of objects of a list at "0" with a limit of 2, which a watch cache ignores.
 async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {
     let path = format!("/api/v1/{resource}?resourceVersion=0&limit=2");
     let list: Value = serde_json::from_str(&answer(client, &path).await).unwrap();
@@ -68,7 +68,7 @@ async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_size_is_how_far_back_watches_of_one_resource_reach() {
+async fn a_size_limits_how_far_back_watches_of_a_resource_start() {
     let flags = ["--watch-cache-sizes", "cm#2,nodes#50"];
     let (server, path) = serving_with("sizes.yaml", &flags).await;
     let client = client(&path).await;
@@ -77,12 +77,12 @@ async fn a_size_is_how_far_back_watches_of_one_resource_reach() {
     let last_two = [maps + 4, maps + 5].map(|revision| revision.to_string());
     assert_eq!(replayed(&client, "configmaps", maps + 3).await, last_two);
     let all = replayed(&client, "namespaces", namespaces).await;
-    assert_eq!(all.len(), 5, "it has no size of its own");
+    assert_eq!(all.len(), 5, "it has the default size");
     server.end_by("-INT").await.with_code(130);
 }
 
 #[tokio::test]
-async fn the_default_size_is_for_whatever_has_none_and_0_is_no_cache() {
+async fn the_default_size_applies_to_other_resources_and_0_disables_the_cache() {
     let flags = [
         "--default-watch-cache-size",
         "2",
@@ -100,7 +100,7 @@ async fn the_default_size_is_for_whatever_has_none_and_0_is_no_cache() {
 }
 
 #[tokio::test]
-async fn without_a_watch_cache_storage_answers() {
+async fn without_a_watch_cache_storage_serves_reads() {
     let (server, path) = serving_with("no_cache.yaml", &["--watch-cache=false"]).await;
     let client = client(&path).await;
     ten_objects(&client).await;

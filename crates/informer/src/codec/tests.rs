@@ -68,5 +68,5 @@ fn pruning_with_a_known_identity_equals_a_search() {
     let at = encoded.begins_with_metadata().unwrap();
     let identity = encoded.identity_at(at, false).unwrap();
     let found = encoded.cut_found(&paths(&["metadata.managedFields"]), &identity);
-    assert!(found.is_none(), "a search finds it");
+    assert!(found.is_none(), "the metadata is found by a search");
 }

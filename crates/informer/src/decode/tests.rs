@@ -288,10 +288,10 @@ fn an_object_with_too_many_arrays_and_maps_is_broken() {
     let Decoded::Object(text) = decoder.object(Codec::Json.object(text.as_bytes()), None) else {
         panic!("it has a name");
     };
-    assert!(text.broken().is_none(), "a text consists of nothing");
+    assert!(text.broken().is_none(), "a text has no parts");
     assert_eq!(
         Codec::Json.object(pod(PARTS - 5, "").as_bytes()).parts(),
         PARTS,
-        "so many may be"
+        "the maximum number is accepted"
     );
 }

@@ -1,12 +1,12 @@
 //! [`Maintenance`]: updates a derived index after a change of either cache.
 //!
-//! After a change of either cache, [`Maintenance::place`] leaves the index as if the affected objects had been
-//! evaluated when that change was in its cache, or later. Two rules guarantee this:
+//! After a change of either cache, [`Maintenance::update`] leaves the index as if the affected objects had
+//! been evaluated when that change was in its cache, or later. Two rules guarantee this:
 //!
-//! - Both handlers may evaluate the same object at the same time, and the result from the older caches must not be
-//!   written last. So a handler claims the object. The other handler waits, then evaluates it again.
-//! - The dependencies of an object are recorded before they are looked up. If the lookup misses a change, the
-//!   other handler receives that change later and finds the object by the recorded dependencies.
+//! - Both handlers may evaluate the same object at the same time, and the result from the older caches must
+//!   not be written last. So a handler claims the object. The other handler waits, then evaluates it again.
+//! - The dependencies of an object are recorded before they are looked up. If the lookup misses a change,
+//!   the other handler receives that change later and finds the object by the recorded dependencies.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -75,7 +75,7 @@ impl Board {
     }
 }
 
-/// Exclusive right to place one object; released on drop.
+/// Exclusive right to update the entries of one object; released on drop.
 struct Claim {
     board: Arc<Board>,
     name: ObjectName,
@@ -93,15 +93,15 @@ impl Claim {
         let mut kept = self.board.kept.lock();
         let texts = others.iter().map(|other| Arc::clone(other.text()));
         let texts = texts.map(|text| kept.dependencies.shared(text)).collect();
-        kept.dependencies.place(&self.name, &sorted(texts));
+        kept.dependencies.set_values(&self.name, &sorted(texts));
     }
 
-    fn place(&self, values: Vec<Arc<str>>) {
+    fn set_values(&self, values: Vec<Arc<str>>) {
         let mut kept = self.board.kept.lock();
         let values = values.into_iter().map(|value| kept.values.shared(value));
         let values = sorted(values.collect());
         if kept.values.values(&self.name) != &*values {
-            kept.values.place(&self.name, &values);
+            kept.values.set_values(&self.name, &values);
         }
         kept.errors.remove(&self.name);
     }
@@ -116,7 +116,7 @@ impl Claim {
         if kept.not_indexed.line(now) {
             tracing::warn!(%error, "not indexed");
         }
-        kept.values.place(&self.name, &Values::default());
+        kept.values.set_values(&self.name, &Values::default());
         kept.errors.insert(self.name.clone(), error);
     }
 }
@@ -128,13 +128,13 @@ pub(super) struct Maintenance<K, O> {
     pub(super) others: Indexer<O>,
     pub(super) depends_on: DependsOn<K>,
     pub(super) values: ValuesOf<K, O>,
-    /// Weak, so that handlers stop placing objects once the last clone of the index is dropped.
+    /// Weak, so that handlers stop updating the index once its last clone is dropped.
     pub(super) board: Weak<Board>,
 }
 
 impl<K, O> Maintenance<K, O> {
-    /// Places every object that depends on another one, which was added, changed or deleted.
-    pub(super) async fn place_dependants(&self, other: &ObjectName) {
+    /// Updates the entries of every object that depends on another one, which was added, changed or deleted.
+    pub(super) async fn update_dependants(&self, other: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
         };
@@ -142,19 +142,19 @@ impl<K, O> Maintenance<K, O> {
         // Not held during the loop, so that dropping the index ends it.
         drop(board);
         for name in dependants {
-            self.place(&name).await;
+            self.update(&name).await;
             // Yields to other tasks: one object can have all objects as dependants.
             tokio::task::coop::consume_budget().await;
         }
     }
 
-    /// Places an object under the values that follow from both caches.
-    pub(super) async fn place(&self, name: &ObjectName) {
+    /// Evaluates an object from both caches, and updates its entries.
+    pub(super) async fn update(&self, name: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
         };
         let claim = board.claim(name).await;
-        if let Err(reason) = self.try_place(&claim) {
+        if let Err(reason) = self.try_update(&claim) {
             claim.leave_out(IndexError {
                 index: Arc::clone(&self.name),
                 object: name.clone(),
@@ -163,12 +163,12 @@ impl<K, O> Maintenance<K, O> {
         }
     }
 
-    fn try_place(&self, claim: &Claim) -> Result<(), String> {
+    fn try_update(&self, claim: &Claim) -> Result<(), String> {
         let objects = self.objects.snapshot();
         let object = objects.told(&claim.name);
         let Some(object) = object.and_then(|object| object.get().ok()) else {
             claim.depend_on(&[]);
-            claim.place(Vec::new());
+            claim.set_values(Vec::new());
             return Ok(());
         };
         let names = ask(|| (self.depends_on)(&object));
@@ -178,7 +178,7 @@ impl<K, O> Maintenance<K, O> {
         let found = names?.into_iter();
         let found = found.filter_map(|name| others.told(&name)?.get().ok());
         let found: Vec<Arc<O>> = found.collect();
-        claim.place(ask(|| (self.values)(&object, &found))?);
+        claim.set_values(ask(|| (self.values)(&object, &found))?);
         Ok(())
     }
 }
@@ -189,7 +189,7 @@ pub(super) struct Objects<K, O>(pub(super) Arc<Maintenance<K, O>>);
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Objects<K, O> {
     async fn handle(&mut self, event: Event<K>) {
         if let Some(name) = event.object_name() {
-            self.0.place(name).await;
+            self.0.update(name).await;
         }
     }
 }
@@ -200,7 +200,7 @@ pub(super) struct Others<K, O>(pub(super) Arc<Maintenance<K, O>>);
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<O> for Others<K, O> {
     async fn handle(&mut self, event: Event<O>) {
         if let Some(name) = event.object_name() {
-            self.0.place_dependants(name).await;
+            self.0.update_dependants(name).await;
         }
     }
 }

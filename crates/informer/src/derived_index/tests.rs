@@ -1,5 +1,5 @@
-//! Two caches that change whenever they like, also in the middle of a question, against a recomputation
-//! of the end; and how much is asked.
+//! Compares an index with a recomputation after two caches changed at any time, also during a call of a
+//! function, and counts the calls.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -29,7 +29,7 @@ fn meta(name: &str, label: &str, text: &str) -> ObjectMeta {
     }
 }
 
-/// A pod on several nodes, as no real one is.
+/// A pod on several nodes, which a real pod is not.
 fn pod(name: &str, nodes: &str) -> Pod {
     Pod {
         metadata: meta(name, "nodes", nodes),
@@ -69,9 +69,9 @@ enum Operation {
     DeletePod(usize),
     PutNode(usize, usize),
     DeleteNode(usize),
-    /// One of the handlers goes on: to its end, or to where the other one is in its way.
-    Go(usize),
-    /// A question that is being asked is answered.
+    /// Polls one of the handlers, until it completes or waits for the other one.
+    Poll(usize),
+    /// Completes a pending call of a function.
     Answer,
 }
 
@@ -83,28 +83,28 @@ fn operations() -> impl Strategy<Value = VecDeque<Operation>> {
         1 => name().prop_map(Operation::DeletePod),
         3 => (name(), 0..ZONES.len()).prop_map(|(name, zone)| Operation::PutNode(name, zone)),
         1 => name().prop_map(Operation::DeleteNode),
-        6 => (0..2usize).prop_map(Operation::Go),
+        6 => (0..2usize).prop_map(Operation::Poll),
         6 => Just(Operation::Answer),
     ];
     prop::collection::vec(operation, 0..60).prop_map(VecDeque::from)
 }
 
-/// What one of the two handlers is doing.
+/// The state of one of the two handlers.
 #[derive(Default)]
 struct Handling {
-    heard: VecDeque<ObjectName>,
-    /// What it is in the middle of, when it is not being polled.
+    events: VecDeque<ObjectName>,
+    /// The pending future of the handler, unless it is being polled.
     waiting: Option<BoxFuture<'static, ()>>,
     polled: bool,
 }
 
 impl Handling {
     fn is_idle(&self) -> bool {
-        self.heard.is_empty() && self.waiting.is_none() && !self.polled
+        self.events.is_empty() && self.waiting.is_none() && !self.polled
     }
 }
 
-/// Two stores, two handlers, and what is going to happen.
+/// Two stores, two handlers, and the remaining steps of the script.
 struct World {
     script: VecDeque<Operation>,
     pods: IndexerWriter<Pod>,
@@ -115,12 +115,12 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// What happens while a question is asked: anything.
+/// Runs steps of the script during a call of a function.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }
 
-/// Does the next thing of the script; whether it goes on from there at once.
+/// Runs the next step of the script, and returns whether the following step may run at once.
 fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     let mut guard = world.lock();
     let World {
@@ -134,21 +134,21 @@ fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
         None | Some(Operation::Answer) => return false,
         Some(Operation::PutPod(number, on)) => {
             pods.add(pod(NAMES[number], &on)).unwrap();
-            of_pods.heard.push_back(name(number));
+            of_pods.events.push_back(name(number));
         }
         Some(Operation::DeletePod(number)) => {
-            let told = pods.delete(&name(number)).map(|_| name(number));
-            of_pods.heard.extend(told);
+            let deleted = pods.delete(&name(number)).map(|_| name(number));
+            of_pods.events.extend(deleted);
         }
         Some(Operation::PutNode(number, zone)) => {
             nodes.add(node(NAMES[number], ZONES[zone])).unwrap();
-            of_nodes.heard.push_back(name(number));
+            of_nodes.events.push_back(name(number));
         }
         Some(Operation::DeleteNode(number)) => {
-            let told = nodes.delete(&name(number)).map(|_| name(number));
-            of_nodes.heard.extend(told);
+            let deleted = nodes.delete(&name(number)).map(|_| name(number));
+            of_nodes.events.extend(deleted);
         }
-        Some(Operation::Go(handler)) => {
+        Some(Operation::Poll(handler)) => {
             drop(guard);
             poll(world, maintenance, handler);
         }
@@ -156,21 +156,21 @@ fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     true
 }
 
-/// Polls what a handler is in the middle of, or its next event.
+/// Polls the pending future of a handler, or starts its next event.
 fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     let mut waiting = {
         let mut world = world.lock();
         let handling = &mut world.handlers[handler];
         if handling.polled {
-            return; // from inside its own question
+            return; // called from inside its own function
         }
         let maintenance = maintenance.upgrade().unwrap();
         let next = handling.waiting.take().or_else(|| {
-            let name = handling.heard.pop_front()?;
+            let name = handling.events.pop_front()?;
             Some(Box::pin(async move {
                 match handler {
-                    0 => maintenance.place(&name).await,
-                    _ => maintenance.place_dependants(&name).await,
+                    0 => maintenance.update(&name).await,
+                    _ => maintenance.update_dependants(&name).await,
                 }
             }))
         });
@@ -190,7 +190,7 @@ fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     handling.waiting = (!ended).then_some(waiting);
 }
 
-/// A world in which the index is kept by `script`, and the index.
+/// Returns a world whose index is maintained in the order of `script`, and the index.
 fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     let (pods, pod_writer) = indexer::new(Indexers::new()).unwrap();
     let (nodes, node_writer) = indexer::new(Indexers::new()).unwrap();
@@ -224,7 +224,7 @@ fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     (world, maintenance, board)
 }
 
-/// Every value with its names, and the objects that are left out, as both stores have it.
+/// Computes every value with its names, and the objects whose functions failed, from both stores.
 fn recomputed(world: &Shared) -> (BTreeMap<Arc<str>, Vec<ObjectName>>, Vec<ObjectName>) {
     let world = world.lock();
     let (pods, nodes) = (world.pods.snapshot(), world.nodes.snapshot());
@@ -264,7 +264,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn in_whatever_order_the_two_caches_change_and_are_heard_of_the_end_is_the_same(
+    fn the_index_converges_for_any_order_of_changes_and_events(
         script in operations(),
     ) {
         let (world, maintenance, board) = begin(script);
@@ -276,18 +276,18 @@ proptest! {
         while !world.lock().handlers.iter().all(Handling::is_idle) {
             poll(&world, &weak, turns % 2);
             turns += 1;
-            prop_assert!(turns < 1_000, "the two handlers wait for each other");
+            prop_assert!(turns < 1_000, "the two handlers are deadlocked");
         }
         prop_assert_eq!(kept(&board), recomputed(&world));
     }
 }
 
-/// Many pods on two nodes, a few of them on the second, and how often each function was called.
+/// Many pods on two nodes, few of them on the second, and the number of calls of each function.
 struct Crowd {
     maintenance: Maintenance<Pod, Node>,
     board: Arc<Board>,
     nodes: IndexerWriter<Node>,
-    asked: Arc<[AtomicUsize; 2]>,
+    calls: Arc<[AtomicUsize; 2]>,
 }
 
 impl Crowd {
@@ -302,8 +302,8 @@ impl Crowd {
             pod(name, on)
         });
         pod_writer.replace(crowd, "1").unwrap();
-        let asked = Arc::new([const { AtomicUsize::new(0) }; 2]);
-        let (first, second) = (Arc::clone(&asked), Arc::clone(&asked));
+        let calls = Arc::new([const { AtomicUsize::new(0) }; 2]);
+        let (first, second) = (Arc::clone(&calls), Arc::clone(&calls));
         let depends_on: DependsOn<Pod> = Box::new(move |pod| {
             first[0].fetch_add(1, Ordering::Relaxed);
             nodes_of(pod)
@@ -322,43 +322,43 @@ impl Crowd {
             board: Arc::downgrade(&board),
         };
         for name in &names {
-            maintenance.place(&ObjectName::cluster(name)).await;
+            maintenance.update(&ObjectName::cluster(name)).await;
         }
         let crowd = Self {
             maintenance,
             board,
             nodes: node_writer,
-            asked,
+            calls,
         };
-        assert_eq!(crowd.asked(), [all, all], "once each");
+        assert_eq!(crowd.calls(), [all, all], "one call for each object");
         crowd
     }
 
-    /// How often each function was called since the last time.
-    fn asked(&self) -> [usize; 2] {
-        [0, 1].map(|function| self.asked[function].swap(0, Ordering::Relaxed))
+    /// Returns the number of calls of each function since the previous call of this method.
+    fn calls(&self) -> [usize; 2] {
+        [0, 1].map(|function| self.calls[function].swap(0, Ordering::Relaxed))
     }
 }
 
 #[tokio::test]
-async fn of_a_hundred_thousand_objects_a_change_asks_only_those_that_depend_on_it() {
+async fn a_change_recomputes_only_its_dependents_of_a_hundred_thousand_objects() {
     const ALL: usize = 100_000;
     const ON_B: usize = 30;
     let mut crowd = Crowd::new(ALL, ON_B).await;
     crowd.nodes.add(node("b", "north")).unwrap();
     crowd
         .maintenance
-        .place_dependants(&ObjectName::cluster("b"))
+        .update_dependants(&ObjectName::cluster("b"))
         .await;
-    assert_eq!(crowd.asked(), [ON_B, ON_B]);
+    assert_eq!(crowd.calls(), [ON_B, ON_B]);
     let values = crowd.board.values();
     assert_eq!(values.names("north").count(), ON_B);
     assert_eq!(values.names("east").count(), ALL - ON_B);
     assert_eq!(values.names("west").count(), 0);
 
     let unrelated = ObjectName::cluster("c");
-    crowd.maintenance.place_dependants(&unrelated).await;
-    assert_eq!(crowd.asked(), [0, 0]);
+    crowd.maintenance.update_dependants(&unrelated).await;
+    assert_eq!(crowd.calls(), [0, 0]);
 }
 
 #[tokio::test]
@@ -374,29 +374,33 @@ async fn objects_share_the_text_of_their_value() {
 }
 
 #[tokio::test]
-async fn an_index_that_is_dropped_in_the_middle_of_a_change_asks_nothing_more() {
+async fn an_index_dropped_during_a_change_calls_no_more_functions() {
     const ALL: usize = 1_000;
     let crowd = Crowd::new(ALL, 0).await;
     let Crowd {
         maintenance,
         board,
-        asked,
+        calls,
         ..
     } = crowd;
-    asked[0].store(0, Ordering::Relaxed);
+    calls[0].store(0, Ordering::Relaxed);
     let node = ObjectName::cluster("a");
-    let mut placing = tokio_test::task::spawn(maintenance.place_dependants(&node));
-    assert!(placing.poll().is_pending(), "it lets others run");
-    let so_far = asked[0].load(Ordering::Relaxed);
+    let mut updating = tokio_test::task::spawn(maintenance.update_dependants(&node));
+    assert!(updating.poll().is_pending(), "it yields to other tasks");
+    let so_far = calls[0].load(Ordering::Relaxed);
     assert!(0 < so_far && so_far < ALL, "{so_far} of {ALL}");
 
-    let nobody_has_it = Arc::downgrade(&board);
+    let released = Arc::downgrade(&board);
     drop(board);
-    assert_eq!(nobody_has_it.strong_count(), 0, "nothing is kept for it");
-    while placing.poll().is_pending() {
+    assert_eq!(
+        released.strong_count(),
+        0,
+        "no reference to the index remains"
+    );
+    while updating.poll().is_pending() {
         tokio::task::yield_now().await;
     }
-    drop(placing);
-    maintenance.place(&ObjectName::cluster("p0")).await;
-    assert_eq!(asked[0].load(Ordering::Relaxed), so_far);
+    drop(updating);
+    maintenance.update(&ObjectName::cluster("p0")).await;
+    assert_eq!(calls[0].load(Ordering::Relaxed), so_far);
 }

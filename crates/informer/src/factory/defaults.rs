@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_options_of_the_nearest_type_hold_in_whatever_order_they_are_set() {
+    fn the_options_of_the_most_specific_type_apply_in_any_order_of_calls() {
         type Metadata = PartialObjectMeta<Pod>;
         let second = Duration::from_secs(1);
         let of_kind = |defaults: &mut Defaults| {

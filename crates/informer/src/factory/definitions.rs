@@ -142,7 +142,7 @@ mod tests {
     use crate::indexer::{self, Indexers};
 
     #[test]
-    fn who_follows_begins_with_what_is_known_and_who_follows_no_more_is_forgotten() {
+    fn a_subscription_starts_with_the_known_state_and_is_removed_when_dropped() {
         let (indexer, mut writer) = indexer::new(Indexers::<Metadata>::new()).unwrap();
         let definition = serde_json::json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -157,7 +157,11 @@ mod tests {
         let widgets = definitions.follow(&known, &indexer);
         assert_eq!(*widgets.borrow(), Definition::There);
         let gadgets = definitions.follow(&unknown, &indexer);
-        assert_eq!(*gadgets.borrow(), Definition::Unknown, "it may have none");
+        assert_eq!(
+            *gadgets.borrow(),
+            Definition::Unknown,
+            "the kind may have no definition"
+        );
         assert_eq!(definitions.followed.lock().len(), 2);
         drop(widgets);
         let _again = definitions.follow(&unknown, &indexer);

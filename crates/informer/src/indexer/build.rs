@@ -7,7 +7,7 @@ use super::{
     index::{DuplicateIndex, Index, IndexError, Indexers},
     root::Root,
     snapshot::Snapshot,
-    store::place,
+    store::values_of,
 };
 use crate::object::ObjectName;
 
@@ -60,7 +60,7 @@ impl<K> IndexBuild<K> {
         let base = std::mem::replace(&mut self.base, to.clone());
         let mut seen = 0;
         for (name, entry) in base.root().entries.diff(&to.root().entries) {
-            self.place(name, entry);
+            self.index(name, entry);
             seen += 1;
             if seen % SLICE == 0 {
                 tokio::task::yield_now().await;
@@ -73,7 +73,7 @@ impl<K> IndexBuild<K> {
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {
         let base = self.base.clone();
         for (name, entry) in base.root().entries.diff(&root.entries) {
-            self.place(name, entry);
+            self.index(name, entry);
         }
         let errors = self.errors.into_values().flatten().collect();
         (self.indices, errors)
@@ -83,11 +83,11 @@ impl<K> IndexBuild<K> {
         self.indices.iter().map(|index| &*index.name)
     }
 
-    fn place(&mut self, name: &ObjectName, entry: Option<&Entry<K>>) {
+    fn index(&mut self, name: &ObjectName, entry: Option<&Entry<K>>) {
         let mut errors = Vec::new();
         for index in &mut self.indices {
-            let values = entry.map(|entry| place(index, entry.object(), &mut errors));
-            index.placed.place(name, &values.unwrap_or_default());
+            let values = entry.map(|entry| values_of(index, entry.object(), &mut errors));
+            index.postings.set_values(name, &values.unwrap_or_default());
         }
         if errors.is_empty() {
             self.errors.remove(name);

@@ -290,7 +290,7 @@ pub(crate) struct Index<K> {
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
     /// The objects of each value.
-    pub(super) placed: Postings,
+    pub(super) postings: Postings,
 }
 
 impl<K> Index<K> {
@@ -299,7 +299,7 @@ impl<K> Index<K> {
             // A new allocation, because functions may be used in several stores, but a token is of one.
             name: Arc::from(&*name),
             function,
-            placed: Postings::default(),
+            postings: Postings::default(),
         }
     }
 
@@ -322,7 +322,7 @@ impl<K> Index<K> {
 
     /// Returns the numbers of values and entries.
     pub(super) fn size(&self) -> IndexSample {
-        let (values, entries) = self.placed.size();
+        let (values, entries) = self.postings.size();
         IndexSample {
             name: Arc::clone(&self.name),
             values,

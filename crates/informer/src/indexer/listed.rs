@@ -30,7 +30,7 @@ impl Listed {
     }
 
     /// Returns the position of a name: `next`, or its earlier position if it is a duplicate.
-    pub(super) fn place(&mut self, name: &ObjectName, next: usize) -> usize {
+    pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,
             Self::Hashed(positions) => *positions.entry(name.clone()).or_insert(next),
@@ -43,12 +43,12 @@ impl Listed {
         listed: &[(ObjectName, T)],
         known: impl Iterator<Item = &'n ObjectName>,
     ) -> Vec<ObjectName> {
-        let mut ahead = listed.iter().map(|(name, _)| name).peekable();
+        let mut remaining = listed.iter().map(|(name, _)| name).peekable();
         let mut is_listed = |name: &ObjectName| match self {
             Self::Hashed(positions) => positions.contains_key(name),
             Self::InOrder => {
-                while ahead.next_if(|next| *next < name).is_some() {}
-                ahead.peek() == Some(&name)
+                while remaining.next_if(|next| *next < name).is_some() {}
+                remaining.peek() == Some(&name)
             }
         };
         known.filter(|name| !is_listed(name)).cloned().collect()
@@ -94,11 +94,11 @@ mod tests {
             let mut listed = Vec::new();
             for object in &objects {
                 let name = object.object_name();
-                let place = positions.place(name, listed.len());
-                if place == listed.len() {
+                let position = positions.position(name, listed.len());
+                if position == listed.len() {
                     listed.push((name.clone(), ()));
                 }
-                prop_assert_eq!(&listed[place].0, name);
+                prop_assert_eq!(&listed[position].0, name);
             }
             let unique: BTreeSet<_> = names.iter().collect();
             prop_assert_eq!(listed.len(), unique.len());

@@ -227,7 +227,7 @@ impl Set {
                 let index = &root.indices[*slot];
                 let firsts = values
                     .iter()
-                    .filter_map(|value| index.placed.names_from(value, from).next());
+                    .filter_map(|value| index.postings.names_from(value, from).next());
                 firsts.min().map(|name| (name, None))
             }
         }
@@ -238,9 +238,9 @@ impl Test {
     fn allows<K>(&self, root: &Root<K>, name: &ObjectName) -> bool {
         match self {
             Test::NotInNamespace(namespace) => name.namespace().unwrap_or_default() != namespace,
-            Test::Not(slot, value) => !root.indices[*slot].placed.values(name).contains(value),
+            Test::Not(slot, value) => !root.indices[*slot].postings.values(name).contains(value),
             Test::Filled(slot, filled) => {
-                let values = root.indices[*slot].placed.values(name);
+                let values = root.indices[*slot].postings.values(name);
                 values.iter().any(|value| !value.is_empty()) == *filled
             }
             Test::Named(wanted, equal) => (name.name() == wanted) == *equal,

@@ -38,8 +38,8 @@ impl Postings {
         self.values.get(object).map_or(&[], |values| values)
     }
 
-    /// Replaces the values of an object.
-    pub(crate) fn place(&mut self, object: &ObjectName, values: &Values) {
+    /// Sets the values of an object, and removes its previous ones.
+    pub(crate) fn set_values(&mut self, object: &ObjectName, values: &Values) {
         let old = if values.is_empty() {
             self.values.remove(object)
         } else {

@@ -140,7 +140,12 @@ impl<K> Snapshot<K> {
     ) -> Result<Box<dyn Iterator<Item = &'a Object<K>> + 'a>, NoSuchIndex> {
         Ok(match self.find(index)? {
             None => Box::new(self.in_namespace(value)),
-            Some(index) => Box::new(index.placed.names(value).filter_map(|name| self.get(name))),
+            Some(index) => Box::new(
+                index
+                    .postings
+                    .names(value)
+                    .filter_map(|name| self.get(name)),
+            ),
         })
     }
 
@@ -159,7 +164,7 @@ impl<K> Snapshot<K> {
                 .in_namespace(value)
                 .map(|object| object.object_name().clone())
                 .collect(),
-            Some(index) => index.placed.names(value).cloned().collect(),
+            Some(index) => index.postings.names(value).cloned().collect(),
         })
     }
 
@@ -183,7 +188,7 @@ impl<K> Snapshot<K> {
         let values = index.ask(object).unwrap_or_default();
         let mut names: Vec<&ObjectName> = values
             .iter()
-            .flat_map(|value| index.placed.names(value))
+            .flat_map(|value| index.postings.names(value))
             .collect();
         if values.len() > 1 {
             names.sort_unstable();
@@ -217,7 +222,7 @@ impl<K> Snapshot<K> {
         index: &(impl IndexRef + ?Sized),
     ) -> Result<Vec<Arc<str>>, NoSuchIndex> {
         if let Some(index) = self.find(index)? {
-            return Ok(index.placed.all_values());
+            return Ok(index.postings.all_values());
         }
         let mut values: Vec<Arc<str>> = Vec::new();
         for object in self.iter() {

@@ -86,8 +86,8 @@ impl<K> Root<K> {
         errors: &mut Vec<IndexError>,
     ) -> Changed {
         let (source, objects) = (list.source, list.objects);
-        let mut places = Listed::of(&objects);
-        if self.entries.len() == 0 && places.are_in_order() {
+        let mut positions = Listed::of(&objects);
+        if self.entries.len() == 0 && positions.are_in_order() {
             let listed = self.fill(source, objects, errors);
             self.set_revision(source, list.revision);
             return Changed {
@@ -107,7 +107,7 @@ impl<K> Root<K> {
                 self.write(source, object, errors);
             }
             // A name that the list has twice is delivered once, with its last state.
-            let at = places.place(&name, changed.listed.len());
+            let at = positions.position(&name, changed.listed.len());
             match changed.listed.get_mut(at) {
                 Some((_, changed)) => *changed |= !same,
                 None => changed.listed.push((name, !same)),
@@ -115,7 +115,7 @@ impl<K> Root<K> {
         }
         let own = self.entries.iter();
         let own = own.filter(|(_, entry)| entry.source() == source);
-        changed.gone = places.gone(&changed.listed, own.map(|(name, _)| name));
+        changed.gone = positions.gone(&changed.listed, own.map(|(name, _)| name));
         for name in &changed.gone {
             self.take(name);
         }
@@ -260,18 +260,19 @@ impl<K> Root<K> {
     ) {
         for slot in 0..self.indices.len() {
             let index = &self.indices[slot];
-            let values = state.map_or_else(Values::default, |state| place(index, state, errors));
-            if index.placed.values(name) != &*values {
+            let values =
+                state.map_or_else(Values::default, |state| values_of(index, state, errors));
+            if index.postings.values(name) != &*values {
                 Arc::make_mut(&mut self.indices)[slot]
-                    .placed
-                    .place(name, &values);
+                    .postings
+                    .set_values(name, &values);
             }
         }
     }
 }
 
 /// Returns the values of an object; none if the function fails.
-pub(super) fn place<K>(
+pub(super) fn values_of<K>(
     index: &Index<K>,
     object: &Object<K>,
     errors: &mut Vec<IndexError>,

@@ -78,7 +78,7 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
     /// only the last key of each node is checked, until one does not satisfy it.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
-            ahead: Vec::new(),
+            pending: Vec::new(),
             leaf: [].iter().zip(&[]),
             within,
         };
@@ -90,7 +90,7 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
                         Bound::Unbounded => 0,
                         Bound::Included(key) | Bound::Excluded(key) => branch.position(key),
                     };
-                    iter.ahead.push(branch.children[at + 1..].iter());
+                    iter.pending.push(branch.children[at + 1..].iter());
                     node = &branch.children[at];
                 }
                 Node::Leaf(leaf) => {
@@ -362,7 +362,7 @@ fn split_exact<T>(vec: &mut Vec<T>, at: usize) -> Vec<T> {
 /// Iterator over entries of a [`Tree`], in order; created by [`Tree::range`].
 pub(crate) struct Iter<'a, K, V, W> {
     /// The nodes to the right of the leaf, per level from the root.
-    ahead: Vec<slice::Iter<'a, Arc<Node<K, V>>>>,
+    pending: Vec<slice::Iter<'a, Arc<Node<K, V>>>>,
     leaf: std::iter::Zip<slice::Iter<'a, K>, slice::Iter<'a, V>>,
     within: W,
 }
@@ -373,7 +373,7 @@ impl<'a, K, V, W: Fn(&K) -> bool> Iter<'a, K, V, W> {
         let mut end = keys.len();
         if keys.last().is_some_and(|last| !(self.within)(last)) {
             end = keys.partition_point(&self.within);
-            self.ahead.clear();
+            self.pending.clear();
         }
         self.leaf = keys[..end].iter().zip(&values[..end]);
     }
@@ -382,9 +382,9 @@ impl<'a, K, V, W: Fn(&K) -> bool> Iter<'a, K, V, W> {
     #[cold]
     fn advance(&mut self) -> Option<()> {
         let mut node = loop {
-            match self.ahead.last_mut()?.next() {
+            match self.pending.last_mut()?.next() {
                 Some(node) => break node,
-                None => drop(self.ahead.pop()),
+                None => drop(self.pending.pop()),
             }
         };
         loop {
@@ -392,7 +392,7 @@ impl<'a, K, V, W: Fn(&K) -> bool> Iter<'a, K, V, W> {
                 Node::Branch(branch) => {
                     let mut children = branch.children.iter();
                     node = children.next()?;
-                    self.ahead.push(children);
+                    self.pending.push(children);
                 }
                 Node::Leaf(leaf) => {
                     self.enter(leaf, 0);

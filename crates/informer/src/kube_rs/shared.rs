@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_metadata_are_the_handles_own_and_the_object_stays() {
+    fn changed_metadata_belongs_to_the_handle_and_the_object_is_unchanged() {
         let original = pod();
         let mut changed = original.clone();
         let taken = std::mem::take(changed.meta_mut());
@@ -154,11 +154,11 @@ mod tests {
     }
 
     #[test]
-    fn content_is_not_shown() {
+    fn debug_output_contains_no_content() {
         assert_eq!(format!("{:?}", pod()), "default/a@7");
     }
 
-    /// The figures that the module's documentation states.
+    /// Pins the sizes that the documentation of the module states.
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn a_store_of_shared_objects_keeps_a_key_and_two_words_for_each() {

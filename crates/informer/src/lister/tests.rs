@@ -1,4 +1,4 @@
-//! What readers get from a cache, by name, by namespace and by labels.
+//! Reads from a cache by name, by namespace and by labels.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
@@ -69,7 +69,7 @@ fn objects_are_listed_by_labels_in_all_namespaces_or_in_one() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error_with_kind_and_name() {
+fn a_missing_object_is_an_error_with_kind_and_name() {
     let (lister, mut writer) = lister();
     let [web, top] = ["shop/web", "top"].map(|name| name.parse::<ObjectName>().unwrap());
     writer.add(map(&web, &[])).unwrap();
@@ -101,7 +101,7 @@ fn what_is_not_there_is_an_error_with_kind_and_name() {
 }
 
 #[test]
-fn a_list_is_of_one_moment_and_reads_on_while_the_cache_changes() {
+fn a_list_shows_one_snapshot_while_the_cache_changes() {
     let (lister, mut writer) = lister();
     for name in ["a", "b", "c"] {
         writer.add(map(&ObjectName::cluster(name), &[])).unwrap();
@@ -140,7 +140,7 @@ fn a_tenth_of_a_hundred_thousand_objects_is_listed_by_a_label() {
 }
 
 #[test]
-fn objects_are_listed_by_the_fields_that_indices_answer_and_by_labels() {
+fn objects_are_listed_by_indexed_fields_and_by_labels() {
     let data = |map: &K| map.data.as_ref()?.get("node").cloned();
     let indexers = Indexers::new().with("data.node", data);
     let (indexer, mut writer) = indexer::new(indexers).unwrap();
@@ -167,7 +167,7 @@ fn objects_are_listed_by_the_fields_that_indices_answer_and_by_labels() {
     let web = selector("app=web");
     let found = lister.list_by_fields(&web, &on("n1")).unwrap();
     writer.replace([], 9).unwrap();
-    assert_eq!(names(found), "[shop/a, till/a]", "all of one moment");
+    assert_eq!(names(found), "[shop/a, till/a]", "all from one snapshot");
 
     let name = ObjectName::namespaced("shop", "a");
     writer.add(map(&name, &[("app", "web")])).unwrap();
@@ -219,7 +219,7 @@ fn a_list_of_several_slices_has_each_object_once_and_in_order() {
     );
     let a = lister.namespace("a");
     assert_eq!(names(a.list(&everything)), expected(&["a"], |_| true));
-    // The first slices hold nothing of it.
+    // The first slices contain no such object.
     let second = selector("half=second");
     assert_eq!(
         names(a.list(&second)),

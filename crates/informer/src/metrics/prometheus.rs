@@ -155,9 +155,9 @@ impl Collector for Prometheus {
 }
 
 /// Copies the current series, so that no lock is held while informers and queues are sampled.
-fn copy<L: Clone, S>(places: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
-    let places = places.lock();
-    let series = places.iter();
+fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
+    let all_series = all_series.lock();
+    let series = all_series.iter();
     series
         .map(|(labels, (_, series))| (labels.clone(), Arc::clone(series)))
         .collect()
@@ -167,29 +167,29 @@ fn copy<L: Clone, S>(places: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,
-    places: SharedSeries<L, S>,
+    all_series: SharedSeries<L, S>,
 }
 
 impl<L: Ord + Clone, S: Default> Member<L, S> {
-    fn join(places: &SharedSeries<L, S>, labels: L) -> Self {
-        let mut held = places.lock();
-        let (members, series) = held.entry(labels.clone()).or_default();
+    fn join(all_series: &SharedSeries<L, S>, labels: L) -> Self {
+        let mut all = all_series.lock();
+        let (members, series) = all.entry(labels.clone()).or_default();
         *members += 1;
         Self {
             labels,
             series: Arc::clone(series),
-            places: Arc::clone(places),
+            all_series: Arc::clone(all_series),
         }
     }
 }
 
 impl<L: Ord, S> Drop for Member<L, S> {
     fn drop(&mut self) {
-        let mut places = self.places.lock();
-        if let Some((members, _)) = places.get_mut(&self.labels) {
+        let mut all_series = self.all_series.lock();
+        if let Some((members, _)) = all_series.get_mut(&self.labels) {
             *members -= 1;
             if *members == 0 {
-                places.remove(&self.labels);
+                all_series.remove(&self.labels);
             }
         }
     }

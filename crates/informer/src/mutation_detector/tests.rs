@@ -1,4 +1,4 @@
-//! The detector alone: what it copies, when it compares, what it lets go of.
+//! The detector alone: what it copies, when it compares, and when it drops a copy.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tokio::time::advance;
 
 use super::*;
 
-/// A type that can be changed behind an `Arc`, and whose comparison can be made to panic.
+/// A type that can be changed inside an `Arc`, and whose comparison can panic.
 #[derive(Debug, Default)]
 struct Tally {
     metadata: ObjectMeta,
@@ -90,7 +90,7 @@ fn names(errors: &[Error]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_way_a_state_comes_in_it_is_watched_and_reported_once() {
+async fn states_of_every_kind_of_delta_are_checked_and_reported_once() {
     let objects: BTreeMap<&str, Object<Tally>> = [
         "added", "deleted", "last", "listed", "put", "synced", "updated",
     ]
@@ -115,7 +115,7 @@ async fn whatever_way_a_state_comes_in_it_is_watched_and_reported_once() {
     ] {
         detector.take_in(&delta);
     }
-    assert_eq!(names(&detector.check()), [""; 0], "nobody has touched them");
+    assert_eq!(names(&detector.check()), [""; 0], "no object was changed");
     for object in objects.values() {
         set(object, 1.0);
     }
@@ -124,11 +124,15 @@ async fn whatever_way_a_state_comes_in_it_is_watched_and_reported_once() {
     let all: Vec<_> = objects.keys().map(|name| format!("{name}@1")).collect();
     assert_eq!(found, all);
     set(&objects["added"], 2.0);
-    assert_eq!(names(&detector.check()), [""; 0], "once is enough");
+    assert_eq!(
+        names(&detector.check()),
+        [""; 0],
+        "a change is reported once"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_lives_no_longer_than_its_state() {
+async fn a_copy_is_dropped_with_its_state() {
     let mut detector = MutationDetector::new();
     let (kept, dropped) = (tally("kept"), tally("dropped"));
     let body = dropped.get().unwrap();
@@ -136,7 +140,7 @@ async fn a_copy_lives_no_longer_than_its_state() {
     detector.copy(&dropped);
     drop(dropped);
     assert!(detector.check().is_empty());
-    assert_eq!(detector.copies.len(), 2, "somebody has the body still");
+    assert_eq!(detector.copies.len(), 2, "the body is still referenced");
     drop(body);
     assert!(detector.check().is_empty());
     assert_eq!(detector.copies.len(), 1);
@@ -146,12 +150,12 @@ async fn a_copy_lives_no_longer_than_its_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_is_due_each_second_and_never_while_there_is_nothing_to_compare() {
+async fn a_check_is_due_each_second_unless_nothing_can_be_compared() {
     let mut detector = MutationDetector::new();
     let mut idle = tokio_test::task::spawn(clock::until(detector.due()));
     assert!(idle.poll().is_pending());
     advance(10 * PERIOD).await;
-    assert!(idle.poll().is_pending(), "no timer runs");
+    assert!(idle.poll().is_pending(), "no timer is set");
     drop(idle);
 
     let object = tally("a");
@@ -165,7 +169,7 @@ async fn a_check_is_due_each_second_and_never_while_there_is_nothing_to_compare(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_cache_is_compared_in_slices_that_follow_at_once() {
+async fn a_large_cache_is_compared_in_slices_without_a_pause() {
     let objects: Vec<_> = (0..=2 * SLICE).map(|n| tally(&n.to_string())).collect();
     let mut detector = MutationDetector::new();
     for object in &objects {
@@ -177,7 +181,7 @@ async fn a_large_cache_is_compared_in_slices_that_follow_at_once() {
     for _ in 0..2 {
         assert_eq!(names(&detector.check()), [""; 0]);
         clock::until(detector.due()).await;
-        assert_eq!(Instant::now(), due, "the next slice does not wait");
+        assert_eq!(Instant::now(), due, "the next slice follows at once");
     }
     let last = format!("{}@1", 2 * SLICE);
     assert_eq!(names(&detector.check()), [last]);
@@ -186,7 +190,7 @@ async fn a_large_cache_is_compared_in_slices_that_follow_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_check_begins_anew_and_goes_through_all() {
+async fn the_last_check_starts_over_and_compares_all_objects() {
     let objects: Vec<_> = (0..2 * SLICE).map(|n| tally(&n.to_string())).collect();
     let mut detector = MutationDetector::new();
     for object in &objects {
@@ -194,7 +198,7 @@ async fn the_last_check_begins_anew_and_goes_through_all() {
     }
     assert!(detector.check().is_empty(), "the first half");
     set(&objects[0], 1.0);
-    // Not the very last one, which takes the place of the first when that has been found.
+    // Not the last object, which is moved to the position of the first when that is removed.
     let far = 3 * SLICE / 2;
     set(&objects[far], 1.0);
     let far = format!("{far}@1");
@@ -202,12 +206,16 @@ async fn the_last_check_begins_anew_and_goes_through_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_compared_is_not_watched() {
+async fn objects_that_cannot_be_compared_are_not_checked() {
     let mut detector = MutationDetector::new();
     let (unequal, broken) = (tally("unequal"), tally("broken"));
     set(&unequal, f64::NAN);
     detector.copy(&unequal);
-    assert_eq!(detector.copies.len(), 0, "it differs from itself");
+    assert_eq!(
+        detector.copies.len(),
+        0,
+        "the object is not equal to itself"
+    );
     detector.copy(&broken);
     set(&broken, POISON);
     assert!(detector.check().is_empty(), "the comparison panics");

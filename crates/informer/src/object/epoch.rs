@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(
             rolled_back.after_rollback(known).after_suspicion(known),
             rolled_back,
-            "noticed again before anything was listed"
+            "detected again before a list"
         );
     }
 

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_was_removed_is_due_no_more() {
+    async fn a_removed_listener_is_not_due() {
         let now = Instant::now();
         let mut schedule = Schedule::new(secs(1));
         schedule.add(1, None, now);

@@ -1,4 +1,4 @@
-//! Who is told what and when, without a controller: a processor fed by a store.
+//! Distribution of changes to listeners, without a controller: a processor fed by a store.
 
 mod buffer;
 mod coalesce;
@@ -82,8 +82,8 @@ fn buffer(policy: ListenerBuffer) -> (Arc<Buffer<Pod>>, Arc<Notify>) {
     (Arc::new(buffer), room)
 }
 
-/// Delivery everything that waits in a buffer, and shows it.
-fn told(buffer: &Buffer<Pod>) -> String {
+/// Receives everything that waits in a buffer, and shows it.
+fn received(buffer: &Buffer<Pod>) -> String {
     let mut events = Vec::new();
     while let Some(Some(mut expansion)) = buffer.next().now_or_never() {
         while let Some(event) = expansion.next() {
@@ -93,7 +93,7 @@ fn told(buffer: &Buffer<Pod>) -> String {
     events.join(", ")
 }
 
-/// A store, and a processor that hears of its changes as the controller's would.
+/// A store, and a processor that receives its changes as the controller's does.
 struct World {
     writer: IndexerWriter<Pod>,
     processor: Processor<Pod>,
@@ -172,39 +172,39 @@ impl World {
 }
 
 #[tokio::test]
-async fn every_listener_hears_all_of_a_batch_in_its_order() {
+async fn every_listener_receives_a_batch_in_order() {
     let mut world = World::new();
     let (_, first) = world.join(ListenerBuffer::Grow, false);
     let (_, second) = world.join(ListenerBuffer::Coalesce, false);
     world.update(&[("b", 1), ("a", 2), ("c", 3)]);
     world.update(&[("c", 4)]);
-    assert_eq!(told(&first), "+b@1, +a@2, +c@3, ~c@3→4");
-    assert_eq!(told(&second), "+b@1, +a@2, +c@4");
+    assert_eq!(received(&first), "+b@1, +a@2, +c@3, ~c@3→4");
+    assert_eq!(received(&second), "+b@1, +a@2, +c@4");
 }
 
 #[tokio::test]
-async fn a_list_is_told_as_what_is_gone_first_and_then_what_it_has_in_its_order() {
+async fn a_list_delivers_deletions_first_and_then_its_objects_in_order() {
     let mut world = World::new();
     let (due, with) = world.join(ListenerBuffer::Grow, false);
     let (_, without) = world.join(ListenerBuffer::Grow, false);
     world.list(&[("c", 1), ("a", 2), ("b", 3), ("d", 4)], true);
-    assert_eq!(told(&without), "+c@1!, +a@2!, +b@3!, +d@4!");
-    assert_eq!(told(&with), "+c@1!, +a@2!, +b@3!, +d@4!");
+    assert_eq!(received(&without), "+c@1!, +a@2!, +b@3!, +d@4!");
+    assert_eq!(received(&with), "+c@1!, +a@2!, +b@3!, +d@4!");
 
     world.processor.due.insert(due);
     world.list(&[("e", 5), ("b", 6), ("a", 2)], false);
-    assert_eq!(told(&without), "-?c@1, -?d@4, +e@5, ~b@3→6 relist");
-    expect!["-?c@1, -?d@4, +e@5, ~b@3→6 relist, ~a@2→2 relist"].assert_eq(&told(&with));
+    assert_eq!(received(&without), "-?c@1, -?d@4, +e@5, ~b@3→6 relist");
+    expect!["-?c@1, -?d@4, +e@5, ~b@3→6 relist, ~a@2→2 relist"].assert_eq(&received(&with));
 
     world.list(&[("e", 5), ("b", 6), ("a", 2)], false);
-    assert_eq!(without.depth(), 0, "no news, no message");
-    expect!["~e@5→5 relist, ~b@6→6 relist, ~a@2→2 relist"].assert_eq(&told(&with));
+    assert_eq!(without.depth(), 0, "a list without changes adds no message");
+    expect!["~e@5→5 relist, ~b@6→6 relist, ~a@2→2 relist"].assert_eq(&received(&with));
     world.list(&[("e", 5), ("b", 6)], false);
-    assert_eq!(told(&without), "-?a@2", "a deletion alone is news");
+    assert_eq!(received(&without), "-?a@2", "a deletion alone is a change");
 }
 
 #[tokio::test]
-async fn what_a_buffer_holds_is_told_as_it_was_however_far_the_store_has_gone() {
+async fn buffered_events_have_the_states_of_their_time_whatever_the_store_contains() {
     let mut world = World::new();
     let (_, buffer) = world.join(ListenerBuffer::Grow, false);
     world.list(&[("a", 1), ("b", 2)], true);
@@ -212,43 +212,47 @@ async fn what_a_buffer_holds_is_told_as_it_was_however_far_the_store_has_gone() 
     world.list(&[("a", 4)], false);
     world.delete("a", 5);
     let (_, late) = world.join(ListenerBuffer::Grow, true);
-    expect!["+a@1!, +b@2!, ~a@1→3, -?b@2, ~a@3→4 relist, -a@5"].assert_eq(&told(&buffer));
-    assert_eq!(told(&late), "synced", "nothing is there");
+    expect!["+a@1!, +b@2!, ~a@1→3, -?b@2, ~a@3→4 relist, -a@5"].assert_eq(&received(&buffer));
+    assert_eq!(received(&late), "synced", "the cache is empty");
 }
 
 #[tokio::test]
-async fn a_late_listener_hears_the_cache_by_name_then_the_marker_then_what_comes() {
+async fn a_late_listener_receives_the_cache_by_name_then_synced_then_changes() {
     let mut world = World::new();
     world.list(&[("b", 1), ("a", 2)], true);
     let (_, early) = world.join(ListenerBuffer::Grow, false);
-    assert_eq!(early.depth(), 1, "however many objects, one message");
+    assert_eq!(early.depth(), 1, "any number of objects is one message");
     world.processor.synced();
     let (_, late) = world.join(ListenerBuffer::Grow, true);
     world.apply(DeltaKind::Added(object("c", 3)), false);
     world.delete("a", 4);
     for buffer in [early, late] {
-        assert_eq!(told(&buffer), "+a@2!, +b@1!, synced, +c@3, -a@4");
+        assert_eq!(received(&buffer), "+a@2!, +b@1!, synced, +c@3, -a@4");
     }
 }
 
 #[tokio::test]
-async fn only_who_is_due_hears_what_is_as_it_was() {
+async fn only_a_due_listener_receives_unchanged_objects() {
     let mut world = World::new();
     let (due, with) = world.join(ListenerBuffer::Grow, false);
     let (_, without) = world.join(ListenerBuffer::Grow, false);
     world.list(&[("a", 1)], true);
     world.processor.due.insert(due);
-    told(&with);
-    told(&without);
+    received(&with);
+    received(&without);
     let both = |world: &mut World, kind| {
         world.apply(kind, false);
-        (told(&with), told(&without))
+        (received(&with), received(&without))
     };
     let same = |text: &str| (text.to_owned(), text.to_owned());
     let only = |text: &str| (text.to_owned(), String::new());
 
     let kind = DeltaKind::Updated(object("a", 1));
-    assert_eq!(both(&mut world, kind), same("~a@1→1"), "a watch tells news");
+    assert_eq!(
+        both(&mut world, kind),
+        same("~a@1→1"),
+        "a watch event is always delivered"
+    );
     let kind = DeltaKind::Replaced(object("a", 1));
     assert_eq!(both(&mut world, kind), only("~a@1→1 relist"));
     let kind = DeltaKind::Replaced(object("a", 2));
@@ -263,13 +267,17 @@ async fn only_who_is_due_hears_what_is_as_it_was() {
 }
 
 #[tokio::test]
-async fn who_is_removed_hears_no_more_and_holds_back_nobody() {
+async fn a_removed_listener_receives_nothing_and_blocks_no_other() {
     let mut world = World::new();
     let (id, gone) = world.join(BLOCK_2, false);
     let (_, stays) = world.join(ListenerBuffer::Grow, false);
     world.list(&[("a", 1)], true);
     world.apply(DeltaKind::Updated(object("a", 2)), false);
-    assert_eq!(world.processor.room(), 0, "the fullest buffer decides");
+    assert_eq!(
+        world.processor.room(),
+        0,
+        "the fullest buffer determines the room"
+    );
     assert!(world.processor.room_made().now_or_never().is_none());
     world.processor.remove(id);
     world.processor.remove(id);
@@ -280,11 +288,11 @@ async fn who_is_removed_hears_no_more_and_holds_back_nobody() {
     );
     world.apply(DeltaKind::Updated(object("a", 3)), false);
     assert!(gone.next().now_or_never().unwrap().is_none());
-    assert_eq!(told(&stays), "+a@1!, ~a@1→2, ~a@2→3");
+    assert_eq!(received(&stays), "+a@1!, ~a@1→2, ~a@2→3");
 }
 
 #[tokio::test]
-async fn a_processor_that_is_dropped_closes_every_buffer() {
+async fn a_dropped_processor_closes_every_buffer() {
     let mut world = World::new();
     let (_, buffer) = world.join(ListenerBuffer::Grow, true);
     drop(world);
@@ -293,7 +301,7 @@ async fn a_processor_that_is_dropped_closes_every_buffer() {
 }
 
 #[test]
-fn a_snapshot_is_told_in_pieces_without_losing_its_place() {
+fn a_snapshot_is_delivered_piece_by_piece_while_the_store_changes() {
     let mut world = World::new();
     world.list(&[("a", 1), ("b", 2), ("c", 3)], true);
     let snapshot = world.writer.snapshot();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_pause_is_uniform_in_d_to_2d_and_a_long_outage_stays_at_the_cap() {
+    async fn each_pause_is_uniform_in_d_to_2d_and_limited_by_the_cap() {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut backoff = Backoff::new(BackoffConfig::default());
         let pauses = pauses(&mut backoff, &mut rng, Duration::from_secs(3600));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_two_minutes_of_health_begin_anew() {
+    async fn only_two_minutes_of_health_reset_the_pauses() {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut backoff = Backoff::new(BackoffConfig::default());
         pauses(&mut backoff, &mut rng, Duration::from_secs(600));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_relist_after_an_outage_is_immediate_and_the_pauses_go_on_growing() {
+    async fn the_first_relist_after_an_outage_is_immediate_and_pauses_keep_growing() {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut backoff = Backoff::new(BackoffConfig::default());
         let now = Instant::now();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn health_before_an_outage_does_not_let_the_outage_begin_anew() {
+    async fn health_before_an_outage_does_not_reset_the_pauses_of_the_outage() {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut backoff = Backoff::new(BackoffConfig::default());
         backoff.succeeded(Instant::now());
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn health_counts_from_its_first_success_however_many_follow() {
+    async fn health_counts_from_its_first_success() {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut backoff = Backoff::new(BackoffConfig::default());
         pauses(&mut backoff, &mut rng, Duration::from_secs(600));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_pause_is_within_the_cap_and_none_is_nothing() {
+    async fn the_first_pause_is_within_the_cap_and_no_pause_is_zero() {
         let first = |initial, cap| {
             let config = BackoffConfig {
                 initial,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_for_ever_are_possible() {
+    async fn a_maximum_pause_does_not_overflow() {
         let config = BackoffConfig {
             initial: Duration::MAX / 3,
             cap: Duration::MAX,

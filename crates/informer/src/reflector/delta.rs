@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_revision_of_a_change_is_of_the_epoch_that_it_was_heard_on() {
+    fn every_revision_of_a_delta_has_the_epoch_of_its_source() {
         let object = Object::new(ConfigMap {
             metadata: ObjectMeta {
                 name: Some("a".to_owned()),
@@ -210,6 +210,10 @@ mod tests {
             let all = revisions.iter().all(|revision| revision.epoch() == later);
             assert!(all, "{delta:?}");
         }
-        assert_eq!(object.revision().epoch(), Epoch::FIRST, "nor others'");
+        assert_eq!(
+            object.revision().epoch(),
+            Epoch::FIRST,
+            "other handles of the object are unchanged"
+        );
     }
 }

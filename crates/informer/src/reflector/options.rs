@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_set_nearer_holds_and_the_rest_is_that_of_all() {
+    fn more_specific_options_override_general_ones() {
         let near = RequestOptions {
             page_size: Some(7),
             ..RequestOptions::default()

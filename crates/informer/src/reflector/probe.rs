@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::transport::{Class, Response};
 
-    /// Answers every list with this one.
+    /// A source that returns this list for every request.
     struct Says(&'static str);
 
     impl ListerWatcher for Says {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_probe_takes_no_larger_object_than_a_list_does() {
+    async fn a_probe_has_the_same_object_size_limit_as_a_list() {
         let answer = Says(r#"{"metadata":{"resourceVersion":"7"},"items":[{"a":"0123456789"}]}"#);
         let options = probe_options(5.into());
         let ask = async |object_bytes| {

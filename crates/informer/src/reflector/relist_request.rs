@@ -95,18 +95,34 @@ mod tests {
             signal.received().now_or_never(),
             Some(RelistReason::Inconsistent)
         );
-        assert_eq!(signal.received().now_or_never(), None, "received once");
+        assert_eq!(
+            signal.received().now_or_never(),
+            None,
+            "a request is received once"
+        );
         request.send(RelistReason::WentBack);
         let taken = signal.take();
-        assert_eq!(taken, Some(RelistReason::WentBack), "a list takes it");
+        assert_eq!(
+            taken,
+            Some(RelistReason::WentBack),
+            "a list takes the request"
+        );
         assert_eq!(signal.take(), None);
-        assert_eq!(signal.received().now_or_never(), None, "listed since");
+        assert_eq!(
+            signal.received().now_or_never(),
+            None,
+            "a list was made since"
+        );
         drop(request);
-        assert_eq!(signal.received().now_or_never(), None, "nothing checks");
+        assert_eq!(
+            signal.received().now_or_never(),
+            None,
+            "no check is pending"
+        );
     }
 
     #[test]
-    fn a_check_sees_whether_the_reflector_watches() {
+    fn a_check_reports_whether_the_reflector_watches() {
         let (request, signal) = RelistRequest::new();
         assert!(!request.is_watching());
         signal.set_watching(true);

@@ -49,7 +49,7 @@ impl RetryBudget {
 mod tests {
     use super::*;
 
-    /// How many of the errors are retried in a row, given the seconds between each and the previous one.
+    /// Returns how many consecutive errors are retried, given the seconds between each and the previous one.
     fn retries(max: u64, gaps: &[u64]) -> usize {
         let mut budget = RetryBudget::new(Duration::from_secs(max));
         let mut now = Instant::now();
@@ -66,13 +66,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn errors_are_retried_until_the_budget_has_run_out_since_the_first() {
+    async fn errors_are_retried_until_the_budget_since_the_first_is_used_up() {
         assert_eq!(retries(30, &[1; 100]), 31);
         assert_eq!(retries(30, &[0, 30, 1]), 2);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_minute_without_an_error_begins_anew() {
+    async fn a_minute_without_an_error_resets_the_budget() {
         let mut gaps = vec![1; 9];
         gaps.push(60);
         gaps.extend([1; 100]);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_refusal_the_next_error_is_the_first_again() {
+    async fn after_a_rejected_retry_the_next_error_counts_as_the_first() {
         let mut budget = RetryBudget::new(Duration::from_secs(30));
         let now = Instant::now();
         let at = |seconds| now + Duration::from_secs(seconds);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_before_a_retry_is_no_minute_without_an_error() {
+    async fn a_pause_before_a_retry_does_not_count_as_time_without_an_error() {
         let mut budget = RetryBudget::new(Duration::from_secs(100));
         let now = Instant::now();
         let at = |seconds| now + Duration::from_secs(seconds);

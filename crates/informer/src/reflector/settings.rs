@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_expected_has_a_name_for_people() {
+    fn the_expected_type_has_a_readable_name() {
         fn expects<K: Resource>(dyntype: &K::DynamicType) -> Arc<str> {
             Settings::<K>::default().expects(dyntype)
         }

@@ -1,4 +1,4 @@
-//! What one reflector of a source leaves to the next.
+//! Reflectors that run several times or resume from a saved revision.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     transport::{ListOptions, Response},
 };
 
-/// Lists one object at these revisions in turn, and lets each watch expire.
+/// A source that lists one object at each of these revisions in turn, and whose watches expire.
 #[derive(Clone)]
 struct Source(Arc<Mutex<VecDeque<u64>>>);
 
@@ -47,18 +47,21 @@ impl ListerWatcher for Source {
     }
 }
 
-/// The epochs of the lists that a reflector hands on: of each, and of what is in it.
+/// Returns the epoch of each list that a reflector delivers, which is also that of its objects.
 async fn lists(
     reflector: &Reflector<ConfigMap, mpsc::Sender<Delta<ConfigMap>>>,
-    heard: &mut mpsc::Receiver<Delta<ConfigMap>>,
+    received: &mut mpsc::Receiver<Delta<ConfigMap>>,
 ) -> Vec<Epoch> {
     let running = reflector.again(None).run_inside();
     let ended = timeout(Duration::from_secs(20), running).await;
-    assert!(ended.is_err(), "it runs for as long as its store is there");
+    assert!(
+        ended.is_err(),
+        "the reflector runs until its store is dropped"
+    );
     let mut epochs = Vec::new();
-    while let Ok(delta) = heard.try_recv() {
+    while let Ok(delta) = received.try_recv() {
         let DeltaKind::ReplacedAll { objects, revision } = delta.kind else {
-            panic!("{:?} is no list", delta.kind);
+            panic!("{:?} is not a list", delta.kind);
         };
         assert_eq!(objects.len(), 1);
         assert_eq!(objects[0].revision().epoch(), revision.epoch());
@@ -68,23 +71,23 @@ async fn lists(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_reflector_hands_on_is_of_another_epoch_than_what_the_one_before_it_did() {
+async fn a_second_run_of_a_reflector_delivers_another_epoch() {
     let source = Source(Arc::new(Mutex::new([5, 5, 4].into())));
-    let (sender, mut heard) = mpsc::channel(16);
+    let (sender, mut received) = mpsc::channel(16);
     let reflector = Reflector::builder::<ConfigMap>(source.clone())
         .rng_seed(1)
         .into_store(sender);
-    let first = lists(&reflector, &mut heard).await;
+    let first = lists(&reflector, &mut received).await;
     let went_back = Epoch::FIRST.after_rollback(Epoch::FIRST);
     assert_eq!(first, [Epoch::FIRST, Epoch::FIRST, went_back]);
 
     source.0.lock().extend([9, 9]);
-    let second = lists(&reflector, &mut heard).await;
+    let second = lists(&reflector, &mut received).await;
     assert_eq!(second, [went_back.after_suspicion(went_back); 2]);
 }
 
-/// Loses the first two watches, takes a minute to answer the third, and has it expire half a second
-/// later.
+/// A source whose first two watches fail, and whose third is answered after a minute and expires half a
+/// second later.
 #[derive(Clone, Default)]
 struct Overloaded(Arc<Mutex<u32>>);
 
@@ -118,8 +121,8 @@ impl ListerWatcher for Overloaded {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_saved_is_confirmed_by_a_watch_that_stands_also_when_a_probe_is_due() {
-    let (sender, mut heard) = mpsc::channel(16);
+async fn an_open_watch_that_is_due_a_probe_does_not_confirm_a_saved_revision() {
+    let (sender, mut received) = mpsc::channel(16);
     let mut reflector = Reflector::builder::<ConfigMap>(Overloaded::default())
         .initial_list(InitialList::List)
         .rng_seed(1)
@@ -127,14 +130,14 @@ async fn what_was_saved_is_confirmed_by_a_watch_that_stands_also_when_a_probe_is
     reflector.from = Some("5".into());
     let running = reflector.run(sleep(Duration::from_secs(66)));
     running.await;
-    let first = heard.recv().await.unwrap().kind;
+    let first = received.recv().await.unwrap().kind;
     assert!(
         matches!(first, DeltaKind::ReplacedAll { .. }),
-        "{first:?} before the server has said that the revision is gone"
+        "{first:?} before the server has reported that the revision expired"
     );
 }
 
-/// Lists nothing, and watches without an event.
+/// A source with an empty list and a watch without events.
 struct Quiet;
 
 impl ListerWatcher for Quiet {
@@ -165,10 +168,10 @@ async fn a_source_is_checked_only_while_its_reflector_watches() {
     sleep(Duration::from_secs(1)).await;
     assert!(request.is_watching());
     running.shutdown().await;
-    assert!(!request.is_watching(), "another may have to lie dormant");
+    assert!(!request.is_watching(), "the next reflector may not watch");
 }
 
-/// Lists nothing, and watches what is no JSON inside of its braces.
+/// A source with an empty list and a watch whose event is not JSON inside its braces.
 #[derive(Clone)]
 struct Garbled;
 
@@ -193,14 +196,14 @@ impl ListerWatcher for Garbled {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_of_which_nothing_can_be_read_is_followed_by_a_list() {
-    let (sender, mut heard) = mpsc::channel(16);
+async fn an_unreadable_event_is_followed_by_a_list() {
+    let (sender, mut received) = mpsc::channel(16);
     let reflector = Reflector::builder::<ConfigMap>(Garbled)
         .rng_seed(1)
         .into_store(sender);
     reflector.run(sleep(Duration::from_secs(4))).await;
     let mut kinds = Vec::new();
-    while let Ok(delta) = heard.try_recv() {
+    while let Ok(delta) = received.try_recv() {
         kinds.push(format!("{:?}", delta.delta_type()));
     }
     assert_eq!(kinds, ["ReplacedAll", "ReplacedAll"]);

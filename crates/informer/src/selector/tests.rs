@@ -99,10 +99,10 @@ fn refused(texts: &[&str], expected: &Expect) {
     let errors: String = texts
         .iter()
         .map(|text| match text.parse::<Selector>() {
-            Ok(selector) => panic!("{text:?} was read as {selector:?}"),
+            Ok(selector) => panic!("{text:?} was parsed as {selector:?}"),
             Err(error) => {
                 assert!(error.position() <= text.len());
-                assert!(error.source().is_none(), "all is said in one level");
+                assert!(error.source().is_none(), "the error has no source");
                 format!("{text:?} {error}\n")
             }
         })

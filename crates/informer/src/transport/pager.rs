@@ -143,7 +143,7 @@ mod tests {
         );
         assert_eq!(
             second.resource_version_match, None,
-            "it goes with the revision"
+            "the match is sent with the revision"
         );
         assert_eq!(second.continue_token.as_deref(), Some("t1"));
         assert_eq!(pager.page(&end(20, Some("t2"))), AfterPage::More);
@@ -157,13 +157,13 @@ mod tests {
         let mut pager = Pager::new(first());
         assert!(
             !pager.restarts_after(Class::Expired),
-            "the first page has no fall-back"
+            "the first page has no fallback"
         );
         pager.page(&end(20, Some("t1")));
         assert!(!pager.restarts_after(Class::Server));
         assert_eq!(pager.pages(), 1);
         assert!(pager.restarts_after(Class::Expired));
-        assert_eq!(pager.pages(), 0, "what came before is void");
+        assert_eq!(pager.pages(), 0, "earlier pages are discarded");
         let full = pager.request();
         assert_eq!(
             (full.limit, full.resource_version.to_string()),
@@ -189,7 +189,7 @@ mod tests {
         assert!(!pager.is_paginated());
     }
 
-    /// A server's answers: page sizes of its own choice, and pages that have expired.
+    /// The responses of a server: page sizes of its own choice, and expired pages.
     #[derive(Clone, Debug)]
     struct Answers {
         objects: u32,
@@ -231,7 +231,7 @@ mod tests {
                         got.clear();
                         continue;
                     }
-                    prop_assert!(from.is_none() || had_restarted, "a later page is worth a restart, once");
+                    prop_assert!(from.is_none() || had_restarted, "a later page restarts the list once");
                     return Ok(());
                 }
                 let size = match request.limit {

@@ -34,10 +34,10 @@ fn take(queue: &RateLimitingQueue<&'static str>) -> Item<&'static str> {
 
 fn assert_nothing_to_take(queue: &RateLimitingQueue<&'static str>) {
     let mut get = poll(queue.get());
-    assert!(get.poll().is_pending(), "something was handed out");
+    assert!(get.poll().is_pending(), "an item was returned");
 }
 
-/// Takes and ends all queued items.
+/// Takes all queued items, and calls `done`.
 fn take_all(queue: &RateLimitingQueue<&'static str>) -> Vec<&'static str> {
     let mut taken = Vec::new();
     while !queue.is_empty() {
@@ -78,7 +78,7 @@ fn an_item_added_while_in_work_is_queued_again_when_done() {
     assert_eq!(
         (queue.len(), queue.processing()),
         (0, 1),
-        "not while it is in work"
+        "not while the item is in work"
     );
     assert_nothing_to_take(&queue);
 
@@ -99,7 +99,7 @@ fn an_item_taken_by_one_worker_can_be_added_and_taken_by_the_next() {
     assert!(queue.is_empty());
 }
 
-/// Last in, first out, and it notes every touch.
+/// Last in, first out; records every touch.
 struct Stack {
     items: Vec<&'static str>,
     touched: Arc<Mutex<Vec<&'static str>>>,
@@ -198,7 +198,7 @@ async fn work(queue: RateLimitingQueue<u32>, ledger: Arc<Mutex<Ledger>>) {
     while let Some(item) = queue.get().await {
         assert!(
             ledger.lock().in_work.insert(*item.key()),
-            "in two hands at once"
+            "two workers have the same item"
         );
         tokio::task::yield_now().await;
         {
@@ -245,7 +245,7 @@ async fn fifty_producers_and_ten_workers_lose_nothing_when_the_queue_is_shut_dow
     let ledger = ledger.lock();
     assert!(
         ledger.runs.keys().copied().eq(0..2000),
-        "every item ran, and no late one"
+        "every item was processed, and no late one"
     );
     assert!(ledger.runs.values().all(|runs| (1..=3).contains(runs)));
     assert_eq!((queue.len(), queue.processing()), (0, 0));
@@ -283,7 +283,10 @@ async fn no_wake_up_is_lost_between_many_threads() {
             });
         }
         let ended = workers.join_all().await;
-        assert!(ended.iter().all(Option::is_some), "nobody was told the end");
+        assert!(
+            ended.iter().all(Option::is_some),
+            "every worker received the end"
+        );
     }
 }
 

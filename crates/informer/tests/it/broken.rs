@@ -1,4 +1,4 @@
-//! Objects that do not decode, transform or index: kept, reported, and the end of nothing.
+//! Objects that fail to decode, transform or index are kept and reported, and do not affect others.
 
 mod forms;
 
@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// A pod whose containers are no list; the server keeps it, a typed client can't.
+/// A pod whose containers are not a list; the server stores it, a typed client cannot decode it.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -29,7 +29,7 @@ fn broken(name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_object_is_kept_as_broken_reported_and_told_once_it_is_good() {
+async fn a_broken_object_is_reported_and_delivered_when_its_next_state_decodes() {
     for delta_fifo in [false, true] {
         let server = Server::builder()
             .seed([pod("a"), broken("bad"), pod("c")])
@@ -52,7 +52,11 @@ async fn a_broken_object_is_kept_as_broken_reported_and_told_once_it_is_good() {
         let lister = informer.pods.lister().namespace("default");
         let error = lister.get("bad").unwrap_err();
         assert!(matches!(error, GetError::Decode(_)), "{error}");
-        assert_eq!(informer.pods.indexer().list().len(), 2, "reading skips it");
+        assert_eq!(
+            informer.pods.indexer().list().len(),
+            2,
+            "a list skips the broken object"
+        );
 
         server.update(pod("bad")).unwrap();
         server.update(broken("a")).unwrap();
@@ -77,14 +81,14 @@ async fn a_broken_object_is_kept_as_broken_reported_and_told_once_it_is_good() {
         assert!(errors.contains("default/bad can't be decoded"), "{errors}");
         assert!(
             !errors.contains("hunter2"),
-            "no content in errors: {errors}"
+            "an error contains content: {errors}"
         );
         informer.stop().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_tells_of_a_broken_object_what_was_told_before() {
+async fn a_relist_delivers_changes_of_a_broken_object_from_its_last_delivered_state() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server));
     let trace = Trace::default();
@@ -157,7 +161,7 @@ async fn a_transform_that_fails_or_panics_breaks_one_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_whose_transform_failed_is_tried_again_when_it_is_listed() {
+async fn a_failed_transform_is_retried_when_the_object_is_listed_again() {
     for delta_fifo in [false, true] {
         let server = Server::builder().seed([pod("a"), pod("b")]).build();
         let is_mended = Arc::new(AtomicBool::new(false));
@@ -194,7 +198,7 @@ async fn an_object_whose_transform_failed_is_tried_again_when_it_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_that_fails_or_panics_leaves_out_one_object_and_counts_it() {
+async fn an_index_function_that_fails_or_panics_omits_one_object_and_counts_it() {
     let server = Server::builder()
         .seed([labelled("a", "1"), labelled("b", "x"), labelled("c", "3")])
         .build();

@@ -1,5 +1,4 @@
-//! What the cache shows at the moment of each callback: the change that is told, and all of the list
-//! that brought it.
+//! The cache during each callback: it contains the delivered change, and the whole list that contained it.
 
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run, show};
 
-/// Notes each event with what the cache has when it is heard.
+/// Records each event with the content of the cache during its callback.
 struct Looking {
     cache: Indexer<Pod>,
     trace: Trace,
@@ -28,7 +27,8 @@ impl EventHandler<Pod> for Looking {
     }
 }
 
-/// Changes that are missed and then listed; what is heard of the list, and what the cache has then.
+/// Changes that are missed and then listed; returns the events of the list, and the cache during their
+/// callbacks.
 async fn relisted(queue: impl Queue<Pod> + 'static, change: impl Fn(&Server)) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])
@@ -55,7 +55,7 @@ async fn relisted(queue: impl Queue<Pod> + 'static, change: impl Fn(&Server)) ->
 async fn check(change: impl Fn(&Server), trace: Expect) {
     let in_order = relisted(InOrder::new(), &change).await;
     trace.assert_eq(&in_order);
-    // Key by key the cache does not have all of the list yet, so only the events are compared.
+    // With a queue by key the cache does not have the whole list yet, so only the events are compared.
     let per_key = relisted(DeltaFifo::new(), &change).await;
     let events = |story: &str| {
         let events = story.lines().filter_map(|line| line.split_once(" — "));
@@ -67,7 +67,7 @@ async fn check(change: impl Fn(&Server), trace: Expect) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_each_callback_of_a_list_the_cache_has_all_of_it_and_its_revision() {
+async fn callbacks_of_a_list_see_the_whole_list_and_its_revision_in_the_cache() {
     check(
         |server| {
             server.create(pod("d")).unwrap();
@@ -108,7 +108,7 @@ async fn at_each_callback_of_a_list_the_cache_has_all_of_it_and_its_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_each_callback_of_a_watch_the_cache_has_come_as_far_as_the_event() {
+async fn callbacks_of_a_watch_see_their_event_in_the_cache() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let trace = Trace::default();

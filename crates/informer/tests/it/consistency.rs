@@ -1,5 +1,5 @@
-//! Caches that are compared with the server every so often: what is found, what is mended, what is no
-//! difference, and what it costs.
+//! Caches that are periodically compared with the server: which differences are found and resolved, which
+//! are ignored, and the cost.
 
 mod cost;
 mod rounds;
@@ -23,10 +23,10 @@ use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run, streaming};
 
-/// Shorter than any watch, which are asked to end after five minutes at least.
+/// Shorter than any watch, whose timeout is five minutes at least.
 const PERIOD: Duration = Duration::from_secs(240);
 
-/// With lists that are lists, so that requests are easily told apart.
+/// With plain lists, so that requests are easily distinguished.
 fn checked(server: &Server) -> Builder<Pod> {
     listing(server).consistency_check(PERIOD)
 }
@@ -40,7 +40,7 @@ fn checks(server: &Server) -> RequestLog {
     server.requests().filter(is_check)
 }
 
-/// The lists that are none of a check.
+/// The lists that are not part of a check.
 fn lists(server: &Server) -> usize {
     server
         .requests()
@@ -53,13 +53,13 @@ fn outcome(pods: &SharedInformer<Pod>) -> ConsistencyChecks {
     pods.status().get().consistency
 }
 
-/// How many checks have come out how: the same, different, failed.
+/// The numbers of checks by outcome: the same, different, failed.
 fn counts(pods: &SharedInformer<Pod>) -> [u64; 3] {
     let outcome = outcome(pods);
     [outcome.same, outcome.different, outcome.failed]
 }
 
-/// Name, uid and revision of everything.
+/// The name, uid and revision of every object.
 fn on_server(server: &Server) -> Vec<[String; 3]> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let identity = |pod: &Value| {
@@ -85,7 +85,7 @@ fn last_difference(pods: &SharedInformer<Pod>) -> Arc<Difference> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_were_lost_are_found_within_a_period_and_handlers_hear_of_them() {
+async fn lost_events_are_detected_within_a_period_and_delivered_to_handlers() {
     for by_key in [false, true] {
         let server = Server::builder()
             .seed(["a", "b", "c"].map(pod))
@@ -129,7 +129,8 @@ async fn events_that_were_lost_are_found_within_a_period_and_handlers_hear_of_th
                 "add default/d@4",
                 "delete default/b@2 (final state unknown)",
                 "update default/a@1 → 5 (relist)",
-                // As it was; but a state of its revision need not be the one that was told.
+                // The object is unchanged; but the state of a revision need not be the one that was
+                // delivered before.
                 "update default/c@7 → 7 (relist)",
             ]
         );
@@ -142,7 +143,7 @@ async fn events_that_were_lost_are_found_within_a_period_and_handlers_hear_of_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_lost_is_mended_by_a_streaming_list_too() {
+async fn a_streaming_list_restores_lost_events_too() {
     let server = Server::builder()
         .faults("watch pods: drop event 2 x1")
         .unwrap()
@@ -159,16 +160,20 @@ async fn what_was_lost_is_mended_by_a_streaming_list_too() {
         .iter()
         .map(|watch| watch.options.resource_version.as_deref())
         .collect();
-    assert_eq!(revisions, [None, None], "the newest state is asked for");
+    assert_eq!(
+        revisions,
+        [None, None],
+        "the relist requests the newest state"
+    );
     assert_eq!(lists(&server), 0);
     informer.stop().await;
 }
 
-/// kubernetes#107457: what was made since has the revisions of what was there before. Its probe and its
-/// watch say nothing, as it has come just as far; and what has its old uid and a revision that is known is
-/// found along with what has not.
+/// kubernetes#107457: new objects have the revisions of old ones. Probe and watch reveal nothing, because
+/// the restored server has reached the same revision. A difference in uids is found, and the relist also
+/// corrects the objects whose uid and revision are known.
 #[tokio::test(start_paused = true)]
-async fn a_put_back_server_that_gave_out_the_same_revisions_again_is_found_by_its_uids() {
+async fn a_restored_server_with_the_same_revisions_is_detected_by_uids() {
     for by_key in [false, true] {
         let server = Server::builder().seed([pod("a")]).build();
         let mut building = checked(&server);
@@ -182,7 +187,7 @@ async fn a_put_back_server_that_gave_out_the_same_revisions_again_is_found_by_it
         server.update(labelled("a", "lost")).unwrap();
         informer.caught_up(&server).await;
         heard.take();
-        // A watch that ends within its first second is listed after, whatever the reason.
+        // A watch that ends within its first second is followed by a list.
         sleep(Duration::from_secs(2)).await;
         server.faults().restart_at(1).unwrap();
         server.create(pod("b")).unwrap();
@@ -208,18 +213,18 @@ async fn a_put_back_server_that_gave_out_the_same_revisions_again_is_found_by_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_put_back_behind_the_cache_is_found_and_everything_listed() {
+async fn a_server_restored_behind_the_cache_is_detected_and_relisted() {
     let server = Server::builder().seed([pod("a")]).build();
-    // Sooner than the silence of its watch would tell.
+    // Earlier than the silence of the watch would reveal it.
     let informer = run(listing(&server).consistency_check(Duration::from_secs(60)));
     let heard = Trace::default();
     heard.listen(&informer.pods);
     server.create(pod("b")).unwrap();
     informer.caught_up(&server).await;
     heard.take();
-    // A watch that ends within its first second is listed after, whatever the reason.
+    // A watch that ends within its first second is followed by a list.
     sleep(Duration::from_secs(2)).await;
-    // And the probe after one that ends before its time would tell it at once, if it were answered.
+    // The probe after a watch that ends early would reveal it at once if it were answered.
     server.faults().answer(Match::list("pods"), 503);
     server.faults().restart_at(1).unwrap();
     sleep(Duration::from_secs(70)).await;
@@ -229,7 +234,7 @@ async fn a_server_that_was_put_back_behind_the_cache_is_found_and_everything_lis
         difference.to_string(),
         "pods: the server has not reached revision 2 of the cache: it was put back, or is another one"
     );
-    // What has its old revision may be another state now, so it is told too.
+    // An object with its old revision may have another state now, so it is delivered too.
     assert_eq!(
         heard.take(),
         "delete default/b@2 (final state unknown)\nupdate default/a@1 → 1 (relist)\n"
@@ -239,7 +244,7 @@ async fn a_server_that_was_put_back_behind_the_cache_is_found_and_everything_lis
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_namespaces_only_the_one_that_differs_is_listed_again() {
+async fn only_the_namespace_that_differs_is_relisted() {
     let in_namespace = |name: &str, namespace: &str| {
         let mut pod = pod(name);
         pod["metadata"]["namespace"] = namespace.into();
@@ -278,7 +283,7 @@ async fn of_several_namespaces_only_the_one_that_differs_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_selects_what_its_source_selects() {
+async fn a_check_uses_the_selectors_of_its_source() {
     let server = Server::builder()
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();
@@ -289,7 +294,7 @@ async fn a_check_selects_what_its_source_selects() {
         .rng_seed(1)
         .consistency_check(PERIOD));
     informer.pods.wait_for_sync().await.unwrap();
-    // Moves out of the selection, and into it.
+    // Changes that move objects out of the selection, and into it.
     server.update(labelled("a", "db")).unwrap();
     server.update(labelled("b", "web")).unwrap();
     server.create(labelled("c", "web")).unwrap();
@@ -302,9 +307,9 @@ async fn a_check_selects_what_its_source_selects() {
     informer.stop().await;
 }
 
-/// The transform drops what a comparison would go by, if it looked at the objects.
+/// The transform removes what a comparison of the cached objects would need.
 #[tokio::test(start_paused = true)]
-async fn transformed_and_broken_objects_are_compared_by_what_the_server_sent() {
+async fn transformed_and_broken_objects_are_compared_as_the_server_sent_them() {
     let mut odd = pod("b");
     odd["metadata"]["labels"] = serde_json::json!({"app": "odd"});
     let server = Server::builder().seed([pod("a"), odd]).build();

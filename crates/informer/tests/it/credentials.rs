@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::setting::{pod, run};
 
-/// Makes clients with the token that a file has, and counts them.
+/// Creates clients with the token in a file, and counts them.
 struct TokenFile {
     token: Arc<Mutex<&'static str>>,
     made: Arc<AtomicUsize>,
@@ -48,7 +48,7 @@ impl TokenFile {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_whose_credentials_have_expired_goes_on_with_fresh_ones() {
+async fn an_informer_with_expired_credentials_continues_with_new_ones() {
     let server = Server::builder()
         .seed([pod("a")])
         .token("spring", User::new("us"))
@@ -65,12 +65,12 @@ async fn an_informer_whose_credentials_have_expired_goes_on_with_fresh_ones() {
     server.create(pod("b")).unwrap();
     pods.caught_up(&server).await;
     assert_eq!(pods.pods.indexer().len(), 2);
-    assert_eq!(file.made(), 2, "one for each season");
+    assert_eq!(file.made(), 2, "one client per token");
     pods.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_requests_of_a_factory_share_the_client_that_is_fresh() {
+async fn all_requests_of_a_factory_share_the_current_client() {
     let server = Server::builder().token("summer", User::new("us")).build();
     let file = TokenFile::new("spring");
     let factory = SharedInformerFactory::builder(file.client_of(&server)).build();

@@ -62,7 +62,7 @@ fn by_zone(
     pods.derived_index("zone", nodes, node_of, zones_of)
 }
 
-/// Every value with its names.
+/// Every index value with the names of its objects.
 fn show(index: &DerivedIndex<Pod>) -> String {
     let values = index.values();
     let lines = values.iter().map(|value| {
@@ -79,7 +79,7 @@ fn node_builder(server: &Server) -> Builder<Node> {
         .rng_seed(2)
 }
 
-/// An informer of pods and one of nodes, that run until they are stopped.
+/// An informer of pods and one of nodes, which run until they are stopped.
 struct Both {
     server: Server,
     of_pods: Running,
@@ -122,7 +122,7 @@ impl Both {
         by_zone(&self.of_pods.pods, &self.nodes).unwrap()
     }
 
-    /// Waits until both caches have what the server has, and the index says so.
+    /// Waits until both caches match the server, and the index has followed.
     async fn settled(&self, index: &DerivedIndex<Pod>) {
         self.in_the_caches().await;
         index.settled().await;
@@ -143,14 +143,18 @@ impl Both {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_follows_the_objects_and_what_they_depend_on_in_any_order() {
+async fn an_index_follows_its_objects_and_their_dependencies_in_any_order() {
     let both = Both::new([node("n1", "east"), on("web", "n1"), on("early", "n2")]);
     let index = both.by_zone();
     assert!(!index.has_synced());
     let synced = index.wait_for_sync();
     synced.await.unwrap();
     assert!(index.has_synced());
-    assert_eq!(show(&index), "east: web", "all of the beginning, at once");
+    assert_eq!(
+        show(&index),
+        "east: web",
+        "the initial objects are indexed at once"
+    );
 
     let server = &both.server;
     let steps = Trace::default();
@@ -194,7 +198,7 @@ async fn an_index_follows_the_objects_and_what_they_depend_on_in_any_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_that_comes_late_covers_full_caches() {
+async fn an_index_added_late_covers_the_cached_objects() {
     let seed = (0..200).map(|n| on(&format!("p{n}"), ["n1", "n2"][n % 2]));
     let seed = seed.chain([node("n1", "east"), node("n2", "west")]);
     let both = Both::new(seed);
@@ -210,7 +214,7 @@ async fn an_index_that_comes_late_covers_full_caches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_missed_while_away_is_in_the_index_after_the_lists() {
+async fn changes_missed_while_disconnected_are_in_the_index_after_the_relists() {
     let both = Both::new([
         node("n1", "east"),
         node("n2", "west"),
@@ -221,7 +225,7 @@ async fn what_was_missed_while_away_is_in_the_index_after_the_lists() {
     let index = both.by_zone();
     index.wait_for_sync().await.unwrap();
     assert_eq!(show(&index), "east: job web, west: db");
-    // Long enough for the watches to be open.
+    // Long enough for the watches to open.
     sleep(Duration::from_secs(2)).await;
 
     let server = &both.server;
@@ -236,7 +240,7 @@ async fn what_was_missed_while_away_is_in_the_index_after_the_lists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_whose_function_fails_or_panics_is_left_out_until_something_changes() {
+async fn an_object_whose_index_function_fails_or_panics_is_omitted_until_the_next_change() {
     let both = Both::new([
         node("n1", "east"),
         node("n2", "nowhere"),
@@ -264,7 +268,7 @@ async fn an_object_whose_function_fails_or_panics_is_left_out_until_something_ch
     ];
     assert_eq!(errors, expected);
     let panics: u64 = pods.handlers().iter().map(|handler| handler.panics).sum();
-    assert_eq!(panics, 0, "the handlers go on at once");
+    assert_eq!(panics, 0, "the panic does not pause the handlers");
 
     both.server.update(node("n2", "east")).unwrap();
     both.server.delete("v1", "pods", "default/job").unwrap();
@@ -280,7 +284,7 @@ async fn an_object_whose_function_fails_or_panics_is_left_out_until_something_ch
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_decoded_counts_with_its_last_good_state() {
+async fn an_undecodable_object_is_indexed_by_its_last_good_state() {
     let both = Both::new([node("n1", "east"), on("db", "n1"), on("web", "n1")]);
     let index = both.by_zone();
     both.settled(&index).await;
@@ -341,7 +345,7 @@ async fn dropping_the_last_handle_removes_both_handlers_and_their_functions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_can_be_read_after_an_informer_has_stopped_and_hears_on_from_the_other() {
+async fn an_index_stays_readable_after_one_informer_stops_and_follows_the_other() {
     let both = Both::new([node("n1", "east"), node("n2", "west"), on("web", "n1")]);
     let index = both.by_zone();
     both.settled(&index).await;
@@ -362,7 +366,7 @@ async fn an_index_can_be_read_after_an_informer_has_stopped_and_hears_on_from_th
 
     let refused = by_zone(&of_pods.pods, &nodes).unwrap_err();
     assert_eq!(refused, Stopped);
-    assert_eq!(of_pods.pods.handlers().len(), 1, "none is left behind");
+    assert_eq!(of_pods.pods.handlers().len(), 1, "no handler is left");
     let pods = of_pods.stop().await;
     index.settled().await;
     assert_eq!(show(&index), "east: web, west: db");
@@ -374,7 +378,7 @@ async fn an_index_can_be_read_after_an_informer_has_stopped_and_hears_on_from_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_refused_by_the_second_informer_leaves_nothing_with_the_first() {
+async fn an_index_rejected_by_the_second_informer_leaves_no_handler_on_the_first() {
     let both = Both::new([]);
     let Both {
         of_pods,
@@ -393,17 +397,17 @@ async fn an_index_refused_by_the_second_informer_leaves_nothing_with_the_first()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_the_index_ends_when_it_is_dropped_or_an_informer_stops_before() {
+async fn a_wait_for_the_index_fails_when_the_index_is_dropped_or_an_informer_stops() {
     let server = Server::builder().seed([on("web", "n1")]).build();
     let of_pods = run(builder(&server));
     let (nodes, node_controller) = node_builder(&server).build();
     let index = by_zone(&of_pods.pods, &nodes).unwrap();
     of_pods.caught_up(&server).await;
     index.settled().await;
-    assert!(!index.has_synced(), "nobody has listed the nodes");
-    let in_vain = by_zone(&of_pods.pods, &nodes).unwrap().wait_for_sync();
-    let in_vain = timeout(LONG, in_vain).await.unwrap();
-    assert!(in_vain.is_err(), "that one was dropped at once");
+    assert!(!index.has_synced(), "the nodes are not listed");
+    let failed_wait = by_zone(&of_pods.pods, &nodes).unwrap().wait_for_sync();
+    let failed_wait = timeout(LONG, failed_wait).await.unwrap();
+    assert!(failed_wait.is_err(), "that index was dropped at once");
     let waiting = index.wait_for_sync();
     node_controller.run(async {}).await.unwrap();
     let error = timeout(LONG, waiting).await.unwrap().unwrap_err();
@@ -412,7 +416,7 @@ async fn a_wait_for_the_index_ends_when_it_is_dropped_or_an_informer_stops_befor
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_asks_nothing_of_the_index() {
+async fn a_resync_does_not_recompute_the_index() {
     let server = Server::builder()
         .seed([node("n1", "east"), on("web", "n1")])
         .build();
@@ -436,7 +440,10 @@ async fn a_resync_asks_nothing_of_the_index() {
     index.wait_for_sync().await.unwrap();
     sleep(Duration::from_secs(100)).await;
     index.settled().await;
-    assert!(trace.take().contains("(resync)"), "others hear of it");
+    assert!(
+        trace.take().contains("(resync)"),
+        "other handlers receive the resync"
+    );
     assert_eq!(asked.load(Ordering::Relaxed), 1);
     of_pods.stop().await;
 }
@@ -469,7 +476,7 @@ async fn an_index_may_derive_from_its_own_informer() {
     assert_eq!(
         show(&index),
         "shop: a-of-y b-of-y",
-        "the handlers are its own"
+        "the index has handlers of its own"
     );
     of_pods.stop().await;
 }

@@ -1,9 +1,9 @@
-//! The corners where an informer is most easily wrong: two things at once, ends in the middle of
-//! something, extreme settings, and objects that are not as a server should send them.
+//! Corner cases: concurrent calls, cancellation, extreme settings, and objects that a server should not
+//! send.
 //!
-//! What must hold there is what holds everywhere. A handler hears an object's story from its
-//! beginning and in its order; the cache has what the server has; every wait ends; and an
-//! end is an end: nothing runs, holds or tells anything after it.
+//! The guarantees are the usual ones: a handler receives the events of an object completely and in order,
+//! the cache matches the server, every wait ends, and after a stop nothing runs, holds memory or delivers
+//! events.
 
 mod caches;
 mod ends;
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// In real time: keeps a test that is wrong from hanging, and decides nothing in one that is right.
+/// A limit in real time: it ends a failing test that would hang, and does not affect a passing one.
 const GUARD: Duration = Duration::from_secs(60);
 
-/// A pod whose containers are no list; the server keeps it, a typed client can't.
+/// A pod whose containers are not a list; the server stores it, a typed client cannot decode it.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

@@ -29,7 +29,7 @@ use tokio::time::sleep;
 use crate::setting::{LONG, Trace, labelled, pod, requests};
 
 #[tokio::test(start_paused = true)]
-async fn two_informers_and_three_handlers_are_one_list_one_watch_and_one_decode_each() {
+async fn two_handles_and_three_handlers_share_one_list_one_watch_and_one_decode_per_object() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
@@ -76,7 +76,7 @@ async fn two_informers_and_three_handlers_are_one_list_one_watch_and_one_decode_
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_selectors_are_another_informer_and_other_options_a_conflict() {
+async fn other_selectors_create_another_informer_and_other_options_conflict() {
     let server = Server::builder()
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();
@@ -122,7 +122,7 @@ async fn other_selectors_are_another_informer_and_other_options_a_conflict() {
     assert_eq!(format!("{:?}", named.indexer().list()), "[default/b@2]");
     assert_eq!(server.requests().lists("pods").len(), 3);
 
-    // A pod that ceases to match is deleted from the selecting informer only.
+    // A pod that stops matching is deleted from the selecting informer only.
     server.update(labelled("a", "db")).unwrap();
     all.wait_for_revision(server.revision(), LONG)
         .await
@@ -135,7 +135,7 @@ async fn other_selectors_are_another_informer_and_other_options_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn start_may_be_called_again_for_informers_asked_for_since() {
+async fn a_second_start_runs_the_informers_requested_since_the_first() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
@@ -144,7 +144,10 @@ async fn start_may_be_called_again_for_informers_asked_for_since() {
     factory.start();
     let maps = factory.informer::<ConfigMap>();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
-    assert!(!maps.has_synced(), "not started, so not waited for");
+    assert!(
+        !maps.has_synced(),
+        "an informer that was not started is not awaited"
+    );
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
     assert!(maps.has_synced());
@@ -160,7 +163,7 @@ async fn start_may_be_called_again_for_informers_asked_for_since() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_names_every_informer_that_has_not_synced_and_why() {
+async fn a_failed_wait_names_every_unsynced_informer_and_the_reason() {
     let server = Server::builder().seed([pod("a")]).build();
     server.faults().answer(Match::list("pods"), 403).times(1000);
     let factory = SharedInformerFactory::builder(server.client())

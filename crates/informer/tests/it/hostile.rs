@@ -1,5 +1,9 @@
-//! Servers that never come to an end: each is given up at a limit that the error names, and asked
-//! again after a pause.
+//! Responses without end: each fails at a limit that the error names, and is requested again after a
+//! pause.
+
+mod forms;
+mod watches;
+mod wire;
 
 use std::time::Duration;
 
@@ -9,7 +13,7 @@ use kube_informer::{
     client::ListWatch,
     indexer::{self, Indexers},
     informer::Informer,
-    limits::{CONTINUE_TOKEN_BYTES, Limits, WATCH_GRACE},
+    limits::{CONTINUE_TOKEN_BYTES, Limits},
     reflector::{Error, Reflector},
     shared_informer::Builder,
     transport::Class,
@@ -22,9 +26,6 @@ use crate::{
     setting::{LONG, Trace, pod as server_pod, run},
 };
 
-mod forms;
-mod wire;
-
 const NOTHING: Duration = Duration::ZERO;
 
 fn builder(script: &Script, limits: Limits) -> Builder<Pod> {
@@ -35,7 +36,8 @@ fn builder(script: &Script, limits: Limits) -> Builder<Pod> {
         .limits(limits)
 }
 
-/// What the first failure is of an informer of this server, and after how long; then it must go on.
+/// Runs an informer against this script, and returns its first error and the time until then. The informer
+/// must then sync.
 async fn first_failure(script: &Script, limits: Limits) -> (Class, String, Duration) {
     let began = Instant::now();
     let informer = run(builder(script, limits));
@@ -47,7 +49,7 @@ async fn first_failure(script: &Script, limits: Limits) -> (Class, String, Durat
     let held = format!("{:?}", informer.pods.indexer().list());
     assert!(
         matches!(&*held, "[]" | "[default/a@1]"),
-        "nothing of it counts: {held}"
+        "no object of the failed list is stored: {held}"
     );
     informer
         .pods
@@ -92,7 +94,7 @@ fn modified_pod(n: u64) -> String {
 }
 
 fn broken_pod(n: u64) -> String {
-    assert!(n < 1000, "nobody puts an end to it");
+    assert!(n < 1000, "the stream was not stopped");
     let name = format!(
         r#""name":"p{n}","namespace":"default","resourceVersion":"{}""#,
         5 + n
@@ -109,7 +111,7 @@ fn whole() -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_without_end_are_given_up_at_a_number_whatever_they_are() {
+async fn a_list_that_exceeds_the_object_limit_fails() {
     let limits = Limits {
         objects: 100,
         ..Limits::default()
@@ -123,7 +125,7 @@ async fn items_without_end_are_given_up_at_a_number_whatever_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_objects_of_all_pages_count() {
+async fn the_object_limit_counts_the_objects_of_all_pages() {
     let limits = Limits {
         objects: 3,
         ..Limits::default()
@@ -135,7 +137,7 @@ async fn the_objects_of_all_pages_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_without_end_are_given_up_at_a_number_whatever_they_are() {
+async fn a_list_that_exceeds_the_byte_limit_fails() {
     let limits = Limits {
         list_bytes: 10_000,
         ..Limits::default()
@@ -149,7 +151,7 @@ async fn bytes_without_end_are_given_up_at_a_number_whatever_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_without_end_are_given_up_at_a_number() {
+async fn a_list_that_exceeds_the_page_limit_fails() {
     let limits = Limits {
         list_pages: 5,
         ..Limits::default()
@@ -163,7 +165,7 @@ async fn pages_without_end_are_given_up_at_a_number() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_never_ends_inside_a_list_or_a_watch_is_given_up_at_its_own_number() {
+async fn a_value_without_end_in_a_list_or_a_watch_fails_at_its_own_limit() {
     let limits = Limits {
         object_bytes: 10_000,
         ..Limits::default()
@@ -199,7 +201,7 @@ async fn what_never_ends_inside_a_list_or_a_watch_is_given_up_at_its_own_number(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_is_too_long_is_not_sent_back() {
+async fn a_continue_token_that_is_too_long_is_not_sent_back() {
     let token = "t".repeat(CONTINUE_TOKEN_BYTES + 1);
     let script = Script::new([body(list(9, &token, &[])), whole()]);
     let (class, error, _) = first_failure(&script, Limits::default()).await;
@@ -209,7 +211,7 @@ async fn a_token_that_is_too_long_is_not_sent_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_comes_in_drops_is_given_up_after_half_an_hour() {
+async fn a_list_that_arrives_slowly_fails_after_half_an_hour() {
     let minute = Duration::from_secs(59);
     for begin in ["", r#"{"items":[{"a":""#] {
         let endless = if begin.is_empty() {
@@ -221,12 +223,16 @@ async fn a_list_that_comes_in_drops_is_given_up_after_half_an_hour() {
         let (class, error, took) = first_failure(&script, Limits::default()).await;
         let expected = "the list takes longer than 1800s (Limits::list_time)";
         assert_eq!((class, &*error), (Class::Timeout, expected));
-        assert_eq!(took.as_secs(), 1800, "also between two drops");
+        assert_eq!(
+            took.as_secs(),
+            1800,
+            "the limit applies between two chunks too"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_objects_of_a_streaming_list_without_end_are_given_up_at_a_number_or_a_time() {
+async fn a_streaming_list_without_end_fails_at_the_object_byte_or_time_limit() {
     let few = Limits {
         objects: 100,
         ..Limits::default()
@@ -249,7 +255,7 @@ async fn new_objects_of_a_streaming_list_without_end_are_given_up_at_a_number_or
             1,
             "a list has more than 10000 bytes (Limits::list_bytes)",
         ),
-        // Which another stream may keep.
+        // Retried as a stream, because another stream may stay within the limit.
         (
             Limits::default(),
             second,
@@ -266,130 +272,7 @@ async fn new_objects_of_a_streaming_list_without_end_are_given_up_at_a_number_or
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_objects_of_a_watch_without_end_are_given_up_when_the_cache_is_full() {
-    let limits = Limits {
-        objects: 100,
-        ..Limits::default()
-    };
-    for endless in [new_pod, modified_pod, broken_pod] {
-        let begin = body(list(5, "", &[]));
-        let script = Script::new([begin, goes("", NOTHING, endless), whole()]);
-        let informer = run(builder(&script, limits).queue_capacity(1));
-        let mut status = informer.pods.status();
-        let failed = status.wait_for(|status| status.last_error().is_some());
-        let error = failed.await.unwrap().last_error().unwrap().to_string();
-        assert_eq!(
-            error,
-            "the cache has more than 100 objects (Limits::objects)"
-        );
-        let snapshot = informer.pods.indexer().snapshot();
-        let held = snapshot.len() + snapshot.broken_count();
-        assert!((101..110).contains(&held), "{held}");
-        sleep(Duration::from_secs(60)).await;
-        assert_eq!(informer.pods.indexer().len(), 1, "listed after");
-        informer.stop().await;
-
-        let begin = body(list(5, "", &[]));
-        let script = Script::new([begin, goes("", NOTHING, endless)]);
-        let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
-        let reflector = Reflector::builder(script).limits(limits);
-        let reflector = reflector.into_indexer(writer);
-        reflector.run(sleep(Duration::from_secs(60))).await;
-        let snapshot = indexer.snapshot();
-        let held = snapshot.len() + snapshot.broken_count();
-        assert_eq!(held, 101, "a reflector that stands alone");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn updates_and_deletions_are_told_of_a_cache_that_is_just_full() {
-    let limits = Limits {
-        objects: 2,
-        ..Limits::default()
-    };
-    let events = [
-        event("MODIFIED", &pod("a", 6)),
-        event("DELETED", &pod("b", 7)),
-        event("ADDED", &pod("c", 8)),
-    ];
-    let script = Script::new([
-        body(list(5, "", &[pod("a", 1), pod("b", 2)])),
-        hangs(events.concat()),
-    ]);
-    let informer = run(builder(&script, limits));
-    informer.pods.wait_for_revision(8, LONG).await.unwrap();
-    let held = format!("{:?}", informer.pods.indexer().list());
-    assert_eq!(held, "[default/a@6, default/c@8]");
-    assert!(informer.pods.status().get().last_error().is_none());
-    informer.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cache_that_is_too_full_hears_of_everything_that_it_has() {
-    let limits = Limits {
-        objects: 1,
-        ..Limits::default()
-    };
-    let second = Duration::from_secs(1);
-    let change: fn(u64) -> String = |n| match n {
-        1 => event("ADDED", &pod("b", 6)),
-        2 => event("MODIFIED", &pod("a", 7)),
-        3 => event(
-            "MODIFIED",
-            r#"{"metadata":{"name":"b","namespace":"default","resourceVersion":"8"},"spec":0}"#,
-        ),
-        4 => event("MODIFIED", &pod("b", 9)),
-        5 => event("DELETED", &pod("a", 10)),
-        6 => event("ADDED", &pod("c", 11)),
-        _ => event("ADDED", &pod("d", 12)),
-    };
-    let changes = goes("", second, change);
-    let script = Script::new([body(list(5, "", &[pod("a", 1)])), changes]);
-    let informer = run(builder(&script, limits));
-    let held = || format!("{:?}", informer.pods.indexer().list());
-    sleep(second * 13 / 2).await;
-    assert_eq!(held(), "[default/b@9, default/c@11]");
-    assert!(informer.pods.status().get().last_error().is_none());
-    sleep(second).await;
-    assert_eq!(held(), "[default/b@9, default/c@11]");
-    assert!(informer.pods.status().get().last_error().is_some());
-    informer.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn each_source_has_its_own_room() {
-    let limits = Limits {
-        objects: 2,
-        ..Limits::default()
-    };
-    let script = |names: &[&str], change: fn(u64) -> String| {
-        let pods: Vec<_> = names.iter().map(|name| pod(name, 1)).collect();
-        let changes = goes("", Duration::from_secs(1), change);
-        Script::new([body(list(5, "", &pods)), changes])
-    };
-    let greedy = script(&["a"], |n| event("ADDED", &pod(&format!("b{n}"), 5 + n)));
-    let quiet = script(&["c", "d"], |n| event("MODIFIED", &pod("c", 5 + n)));
-    let two = builder(&greedy, limits).source(quiet);
-    let informer = run(two);
-    informer.pods.wait_for_sync().await.unwrap();
-    sleep(Duration::from_millis(4500)).await;
-    let held = format!("{:?}", informer.pods.indexer().list());
-    let expected = "[default/a@1, default/b1@6, default/b2@7, default/c@9, default/d@1]";
-    assert_eq!(
-        held, expected,
-        "the third is one too many, whoever has room"
-    );
-    let status = informer.pods.status().get();
-    let failed = status
-        .sources
-        .iter()
-        .map(|source| source.last_error.is_some());
-    assert_eq!(failed.collect::<Vec<_>>(), [true, false]);
-    informer.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn each_streaming_list_has_the_whole_time_for_itself() {
+async fn the_time_limit_applies_to_each_streaming_list_separately() {
     let end = |revision: u64| {
         let annotations = r#"{"k8s.io/initial-events-end":"true"}"#;
         let metadata = format!(r#"{{"resourceVersion":"{revision}","annotations":{annotations}}}"#);
@@ -400,7 +283,7 @@ async fn each_streaming_list_has_the_whole_time_for_itself() {
     let minutes = Duration::from_secs(120);
     let script = Script::streaming([
         Answer::Body(first, Then::EndsAfter(minutes)),
-        // Whether it knows the revision, which it no longer does when it is watched from.
+        // The probe after the stream succeeds; the watch at its revision is then rejected as expired.
         body(list(5, "", &[])),
         Answer::Refuse(Class::Expired),
         hangs(second),
@@ -419,96 +302,7 @@ async fn each_streaming_list_has_the_whole_time_for_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_become_no_event_do_not_keep_a_watch_open_beyond_its_time() {
-    for (begin, endless) in [
-        ("", white_space as fn(u64) -> String),
-        (r#"{"type":"ADDED","object":{"a":""#, drop_of_text),
-    ] {
-        let began = Instant::now();
-        let second = Duration::from_secs(1);
-        let script = Script::new([body(list(5, "", &[])), goes(begin, second, endless)]);
-        let informer = run(builder(&script, Limits::default()));
-        let mut status = informer.pods.status();
-        let failed = status.wait_for(|status| status.last_error().is_some());
-        let error = failed.await.unwrap().last_error().unwrap().to_string();
-        assert!(
-            error.starts_with("the watch outlived its time-out"),
-            "{error}"
-        );
-        let longest = Duration::from_secs(600) + WATCH_GRACE + second;
-        assert!(began.elapsed() <= longest, "{:?}", began.elapsed());
-        informer.stop().await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn bytes_that_are_always_there_keep_no_watch_open_and_nobody_from_stopping() {
-    let script = Script::new([body(list(5, "", &[])), Answer::Flood("\n")]);
-    let informer = run(builder(&script, Limits::default()));
-    informer.pods.wait_for_sync().await.unwrap();
-    let status = informer.pods.status();
-    // No task is ever idle, so time does not advance by itself.
-    let mut seconds = 0;
-    while status.get().last_error().is_none() && seconds < 700 {
-        tokio::time::advance(Duration::from_secs(10)).await;
-        seconds += 10;
-    }
-    let error = status.get().last_error().unwrap().to_string();
-    assert!(
-        error.starts_with("the watch outlived its time-out"),
-        "{error}"
-    );
-    informer.stop().await;
-
-    let script = Script::new([body(list(5, "", &[])), Answer::Flood("\n")]);
-    let informer = run(builder(&script, Limits::default()));
-    while script.unasked() > 0 {
-        tokio::task::yield_now().await;
-    }
-    informer.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_that_does_not_say_whose_it_is_is_followed_by_a_list_and_one_of_an_unfit_name_is_not()
- {
-    let nobody = r#"{"metadata":{"resourceVersion":"6"}}"#.to_owned();
-    for (changed, held) in [
-        (nobody, "[default/a@8]"),
-        (pod("b\\nc", 6), "[default/a@1]"),
-    ] {
-        let script = Script::new([
-            body(list(5, "", &[pod("a", 1)])),
-            hangs(event("MODIFIED", &changed)),
-            body(list(9, "", &[pod("a", 8)])),
-        ]);
-        let informer = run(builder(&script, Limits::default()));
-        informer.pods.wait_for_sync().await.unwrap();
-        sleep(Duration::from_secs(10)).await;
-        assert_eq!(format!("{:?}", informer.pods.indexer().list()), held);
-        informer.stop().await;
-    }
-    let nobody = r#"{"metadata":{"resourceVersion":"6"}}"#;
-    let end = r#"{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
-    let streamed = [
-        event("ADDED", &pod("a", 1)),
-        event("MODIFIED", nobody),
-        event("BOOKMARK", end),
-    ];
-    let listed = body(list(9, "", &[pod("a", 8)]));
-    let informer = run(builder(
-        &Script::streaming([hangs(streamed.concat()), listed]),
-        Limits::default(),
-    ));
-    informer.pods.wait_for_sync().await.unwrap();
-    assert_eq!(
-        format!("{:?}", informer.pods.indexer().list()),
-        "[default/a@8]"
-    );
-    informer.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_check_that_never_ends_fails_and_keeps_nothing_of_it() {
+async fn a_check_without_end_fails_at_the_limits_of_a_list() {
     let limits = Limits {
         objects: 100,
         ..Limits::default()
@@ -548,7 +342,7 @@ async fn a_check_that_never_ends_fails_and_keeps_nothing_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_builder_takes_limits() {
+async fn every_builder_accepts_limits() {
     let server = Server::builder()
         .seed([server_pod("a"), server_pod("b")])
         .build();

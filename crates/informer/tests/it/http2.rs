@@ -1,4 +1,4 @@
-//! How many connections the client that the library offers has, and what they share.
+//! The number of connections of the client that the library offers, and what shares them.
 
 use std::{
     net::SocketAddr,
@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::setting::{Running, pod, run};
 
-/// Stands before a server, counts connections and cuts them.
+/// A proxy that counts connections and cuts them.
 struct Between {
     address: SocketAddr,
     accepted: Arc<AtomicUsize>,
@@ -121,7 +121,7 @@ async fn stop(informers: Vec<Running>, listening: Listening) {
 }
 
 #[tokio::test]
-async fn a_hundred_informers_share_one_connection_and_after_its_end_another_one() {
+async fn a_hundred_informers_share_one_connection_and_a_new_one_after_its_end() {
     let server = Server::builder().seed([pod("a")]).build();
     let (listening, between, config) = serve_tls(&server).await;
     let informers = informers(&client::connect(config).unwrap(), 100);
@@ -135,7 +135,7 @@ async fn a_hundred_informers_share_one_connection_and_after_its_end_another_one(
 }
 
 #[tokio::test]
-async fn where_nobody_offers_http_2_every_watch_has_a_connection() {
+async fn without_http2_on_the_server_every_watch_has_its_own_connection() {
     let server = Server::builder().seed([pod("a")]).build();
     let (listening, between, config) = serve_plain(&server).await;
     let informers = informers(&client::connect(config).unwrap(), 3);
@@ -147,7 +147,7 @@ async fn where_nobody_offers_http_2_every_watch_has_a_connection() {
 }
 
 #[tokio::test]
-async fn with_prior_knowledge_one_connection_does_without_tls() {
+async fn with_prior_knowledge_one_connection_without_tls_is_shared() {
     let server = Server::builder().seed([pod("a")]).build();
     let (listening, between, config) = serve_plain(&server).await;
     let client = client::connect_with_prior_knowledge(config).unwrap();
@@ -158,7 +158,7 @@ async fn with_prior_knowledge_one_connection_does_without_tls() {
 }
 
 #[tokio::test]
-async fn ten_watches_that_nobody_reads_hold_back_no_eleventh() {
+async fn ten_unread_watches_do_not_block_the_eleventh() {
     let server = Server::builder().build();
     let (listening, between, config) = serve_tls(&server).await;
     let source = ListWatch::<Pod>::new(client::connect(config).unwrap());
@@ -176,7 +176,7 @@ async fn ten_watches_that_nobody_reads_hold_back_no_eleventh() {
         let name = format!("\"pod-{number}\"");
         let mut told = Vec::new();
         while !String::from_utf8_lossy(&told).contains(&name) {
-            let piece = read.next().await.expect("the watch goes on").unwrap();
+            let piece = read.next().await.expect("the watch continues").unwrap();
             told.extend_from_slice(&piece);
         }
     }

@@ -1,4 +1,4 @@
-//! Indices of an informer: from the beginning, before the start, and added while it runs.
+//! Indices of an informer: built in, added before the start, and added while it runs.
 
 use std::{
     pin::Pin,
@@ -32,7 +32,7 @@ fn label(key: &'static str) -> impl Fn(&Pod) -> Option<String> + Send + Sync + '
     move |pod| pod.labels().get(key).cloned()
 }
 
-/// Every value of an index with the names under it.
+/// Every value of an index with the names of its objects.
 fn index(pods: &SharedInformer<Pod>, index: &(impl IndexRef + ?Sized)) -> String {
     let snapshot = pods.indexer().snapshot();
     let values = snapshot.index_values(index).unwrap();
@@ -45,7 +45,7 @@ fn index(pods: &SharedInformer<Pod>, index: &(impl IndexRef + ?Sized)) -> String
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_covers_the_cache_whether_it_came_before_or_after_the_start() {
+async fn an_index_added_before_or_after_the_start_covers_the_cache() {
     let server = Server::builder()
         .seed([
             labelled("pod1", &[("a", "a-val"), ("b", "b-val1")]),
@@ -77,7 +77,7 @@ async fn an_index_covers_the_cache_whether_it_came_before_or_after_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_can_be_added_before_the_run_and_a_name_only_once() {
+async fn an_index_can_be_added_before_the_run_and_each_name_only_once() {
     let server = Server::builder()
         .seed([labelled("pod1", &[("a", "x")])])
         .build();
@@ -96,7 +96,7 @@ async fn an_index_can_be_added_before_the_run_and_a_name_only_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_delivers_while_an_index_is_filled() {
+async fn an_informer_delivers_events_while_an_index_is_filled() {
     const ALL: usize = 1_800;
     let seed = (0..ALL).map(|n| labelled(&format!("pod{n}"), &[("a", "x")]));
     let server = Server::builder().seed(seed).build();
@@ -130,7 +130,11 @@ async fn an_informer_delivers_while_an_index_is_filled() {
     informer.caught_up(&server).await;
     pods.handlers_idle().await;
     assert_eq!(told.load(Ordering::Relaxed), ALL + 1);
-    assert_eq!(asked.load(Ordering::Relaxed), so_far, "by nobody else");
+    assert_eq!(
+        asked.load(Ordering::Relaxed),
+        so_far,
+        "only the filling of the index calls the function"
+    );
     assert!(pods.indexer().by_index("a", "x").is_err());
 
     let token = adding.await.unwrap();
@@ -138,7 +142,7 @@ async fn an_informer_delivers_while_an_index_is_filled() {
     let count = |value| pods.indexer().by_index(&token, value).unwrap().len();
     assert_eq!((count("x"), count("y")), (ALL - 1, 1));
 
-    // Who stops waiting half-way has asked for nothing.
+    // A call that is dropped before it completes has no effect.
     let mut dropped = tokio_test::task::spawn(pods.add_index("b", counted()));
     assert!(dropped.poll().is_pending());
     drop(dropped);
@@ -149,7 +153,7 @@ async fn an_informer_delivers_while_an_index_is_filled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_is_removed_from_an_informer_and_its_token_finds_no_other() {
+async fn a_removed_index_is_gone_and_its_token_finds_no_other_index() {
     let server = Server::builder()
         .seed([labelled("pod1", &[("a", "x"), ("b", "y")])])
         .build();

@@ -1,5 +1,5 @@
-//! A `kube_runtime::Controller` that is driven by informers: it reconciles what the caches say, opens no
-//! watch of its own, and leaves nothing behind.
+//! A `kube_runtime::Controller` over informers: it reconciles from the caches, opens no watch of its own,
+//! and leaves no task behind.
 
 use std::{collections::BTreeSet, convert::Infallible, pin::Pin, sync::Arc, time::Duration};
 
@@ -23,17 +23,17 @@ use tokio::time::timeout;
 
 use crate::setting::{LONG, labelled, pod, requests};
 
-/// After so long nothing more comes: longer than any pause after a failure here, and so short that no
-/// watch is asked to end meanwhile.
+/// The time after which no more reconciliations are expected: longer than any pause after a failure here,
+/// and too short for a watch to reach its timeout.
 const SILENCE: Duration = Duration::from_secs(10);
 
 type Reconciled =
     Result<(ObjectRef<Shared<ConfigMap>>, Action), Error<Infallible, kube_runtime::watcher::Error>>;
 
-/// What a reconciler saw: the object and its revision, as kube's store had it.
+/// What a reconciler received: the object and its revision, from the store of kube.
 type Seen = Arc<Mutex<Vec<Arc<Shared<ConfigMap>>>>>;
 
-/// A controller that only notes what it is asked to reconcile.
+/// A controller that only records its reconciliations.
 struct Noting {
     reconciled: Pin<Box<dyn Stream<Item = Reconciled> + Send>>,
     seen: Seen,
@@ -54,7 +54,7 @@ impl Noting {
         }
     }
 
-    /// The names of all that is reconciled until nothing is.
+    /// The names of the reconciled objects, until no more follow.
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = timeout(SILENCE, self.reconciled.next()).await {
@@ -64,7 +64,7 @@ impl Noting {
         names
     }
 
-    /// Whether the controller ends, with nothing more reconciled.
+    /// Returns whether the controller ends without another reconciliation.
     async fn ends(mut self) -> bool {
         let next = timeout(LONG, self.reconciled.next()).await;
         matches!(next, Ok(None))
@@ -99,7 +99,7 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
     names.map(str::to_owned).into()
 }
 
-/// Informers of config maps and of pods that run.
+/// Running informers of config maps and pods.
 struct Running {
     factory: SharedInformerFactory,
     maps: SharedInformer<ConfigMap>,
@@ -129,7 +129,7 @@ impl Running {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_there_and_what_changes_is_reconciled_from_the_caches_own_objects() {
+async fn existing_and_changed_objects_are_reconciled_without_copies() {
     let server = Server::builder().seed([map("a"), map("b")]).build();
     let running = Running::on(&server);
     let mut controller = running.controller();
@@ -149,7 +149,7 @@ async fn what_is_there_and_what_changes_is_reconciled_from_the_caches_own_object
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_and_a_deletion_of_what_is_owned_reconcile_the_owner() {
+async fn a_change_or_deletion_of_an_owned_object_reconciles_the_owner() {
     let server = Server::builder().seed([map("a"), map("b")]).build();
     let owner = server.get("v1", "configmaps", "default/a").unwrap();
     let running = Running::on(&server);
@@ -162,7 +162,7 @@ async fn a_change_and_a_deletion_of_what_is_owned_reconcile_the_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missed_deletion_of_what_is_owned_reconciles_the_owner_all_the_same() {
+async fn a_missed_deletion_of_an_owned_object_reconciles_the_owner() {
     let server = Server::builder().seed([map("a"), map("b")]).build();
     let owner = server.get("v1", "configmaps", "default/a").unwrap();
     server.create(owned_pod("child", &owner)).unwrap();
@@ -177,20 +177,20 @@ async fn a_missed_deletion_of_what_is_owned_reconciles_the_owner_all_the_same() 
     assert_eq!(controller.names().await, set(["a"]));
 }
 
-/// The names of the pods that a stream tells of until it tells of nothing.
+/// The names of the pods that a stream yields until it yields no more.
 async fn touched<K: ResourceExt>(
     pods: &mut (impl Stream<Item = Result<K, kube_runtime::watcher::Error>> + Unpin),
 ) -> Vec<String> {
     let mut names = Vec::new();
     while let Ok(Some(told)) = timeout(SILENCE, pods.next()).await {
-        // A watch that has expired is an error, and the next item is of the list that follows.
+        // An expired watch is an error; the next item is from the relist.
         names.extend(told.ok().map(|pod| pod.name_any()));
     }
     names
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missed_deletion_is_told_where_kubes_own_watcher_tells_what_is_left() {
+async fn a_missed_deletion_is_delivered_where_the_watcher_of_kube_delivers_only_the_list() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let running = Running::on(&server);
     let mut ours = kube_rs::watcher(running.pods.subscribe().unwrap()).touched_objects();
@@ -210,7 +210,7 @@ async fn a_missed_deletion_is_told_where_kubes_own_watcher_tells_what_is_left() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_something_related_reconciles_what_the_mapper_names() {
+async fn a_change_of_a_related_object_reconciles_the_objects_that_the_mapper_returns() {
     let server = Server::builder().seed([map("a"), map("b")]).build();
     let running = Running::on(&server);
     let related = kube_rs::watcher(running.pods.subscribe().unwrap()).touched_objects();
@@ -223,7 +223,7 @@ async fn a_change_of_something_related_reconciles_what_the_mapper_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_reconciled_when_kube_is_told_to() {
+async fn reconcile_all_on_reconciles_every_object() {
     let server = Server::builder().seed([map("a"), map("b")]).build();
     let running = Running::on(&server);
     let all = Arc::new(tokio::sync::Notify::new());
@@ -275,7 +275,7 @@ async fn the_end_of_the_informers_ends_the_controller_and_leaves_no_task() {
     running.factory.shutdown().await;
     assert!(controller.ends().await);
     drop(running);
-    // The client's worker ends once the last handle is gone.
+    // The client's worker ends when its last handle is dropped.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(alive() <= before, "{} tasks are left", alive() - before);
 }
@@ -295,7 +295,7 @@ async fn a_stop_before_the_first_list_ends_the_controller_with_nothing_reconcile
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_is_dropped_leaves_its_informer_to_the_others() {
+async fn a_dropped_controller_leaves_its_informer_running_for_the_others() {
     let server = Server::builder().seed([map("a")]).build();
     let running = Running::on(&server);
     let (dropped, mut kept) = (running.controller(), running.controller());
@@ -306,16 +306,16 @@ async fn a_controller_that_is_dropped_leaves_its_informer_to_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_the_informers_business_and_no_error_of_the_controller() {
+async fn failed_requests_are_retried_by_the_informer_and_are_not_errors_of_the_controller() {
     let server = Server::builder().seed([map("a")]).build();
     refuse(&server, "pods", "", 3);
     let running = Running::on(&server);
     let mut controller = running.controller();
-    // `names` fails on any error; one kind's trouble does not keep the other from being reconciled.
+    // `names` fails on any error; a failure of one kind does not keep the other from being reconciled.
     assert_eq!(controller.names().await, set(["a"]));
     running.pods.wait_for_sync().deadline(LONG).await.unwrap();
     let failed = running.pods.status().get().last_error().cloned();
-    assert!(failed.is_some(), "the status tells of it");
+    assert!(failed.is_some(), "the status reports the failure");
 }
 
 #[tokio::test(start_paused = true)]
@@ -348,7 +348,7 @@ async fn a_store_over_several_namespaces_is_ready_when_all_of_them_are_listed() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owned_keeps_its_content_for_readers_though_kube_takes_its_metadata() {
+async fn owned_objects_stay_whole_for_readers_while_kube_receives_only_their_metadata() {
     let server = Server::builder().seed([map("a")]).build();
     let owner = server.get("v1", "configmaps", "default/a").unwrap();
     server.create(owned_pod("child", &owner)).unwrap();
@@ -363,7 +363,7 @@ async fn what_is_owned_keeps_its_content_for_readers_though_kube_takes_its_metad
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_polls_for_waits_as_the_subscriptions_buffer_says() {
+async fn a_stream_that_is_not_polled_fills_the_buffer_of_its_subscription() {
     let server = Server::builder().seed([pod("a")]).build();
     let running = Running::on(&server);
     let pods = &running.pods;
@@ -425,7 +425,7 @@ async fn the_deletion_of_an_undecodable_object_reaches_kube_in_every_form() {
             "{form}"
         );
 
-        // An update, and the final state of a deletion, that can't be decoded.
+        // An update and the final state of a deletion that cannot be decoded.
         server.update(broken("good")).unwrap();
         assert!(self::touched(&mut touched).await.is_empty(), "{form}");
         for name in ["good", "never"] {
@@ -434,7 +434,11 @@ async fn the_deletion_of_an_undecodable_object_reaches_kube_in_every_form() {
         }
         assert_eq!(self::touched(&mut touched).await, ["good"], "{form}");
         let stored: Vec<_> = reader.state().iter().map(|pod| pod.name_any()).collect();
-        assert_eq!(stored, ["kept"], "{form}: kube keeps what is deleted");
+        assert_eq!(
+            stored,
+            ["kept"],
+            "{form}: the store of kube keeps the deleted object"
+        );
         factory.shutdown().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Lazy caches: everything is as with decoded ones, but an object is decoded by the first who reads it.
+//! Lazy caches behave like decoded ones, except that an object is decoded on its first read.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn counted(pods: usize) -> (Server, Builder<Counted>) {
     (server, builder)
 }
 
-/// Lets an informer run while something is looked at.
+/// Runs an informer during an inspection.
 async fn while_it_runs(
     builder: Builder<Counted>,
     look: impl AsyncFnOnce(&SharedInformer<Counted>),
@@ -50,7 +50,7 @@ fn read_all(pods: &SharedInformer<Counted>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lazy_cache_has_and_tells_what_a_decoded_one_does() {
+async fn a_lazy_cache_stores_and_delivers_the_same_as_a_decoded_one() {
     for by_key in [false, true] {
         let server = Server::builder()
             .seed((0..10).map(|n| labelled(&format!("seed{n}"), "seed")))
@@ -68,7 +68,7 @@ async fn a_lazy_cache_has_and_tells_what_a_decoded_one_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_reads_is_not_decoded_and_what_is_read_stays_decoded() {
+async fn an_object_is_decoded_on_the_first_read_and_stays_decoded() {
     let (server, _) = counted(100);
     let factory = SharedInformerFactory::builder(server.client()).build();
     let pods = factory
@@ -97,7 +97,10 @@ async fn what_nobody_reads_is_not_decoded_and_what_is_read_stays_decoded() {
     assert_eq!(decoded(), 100);
     read_all(&pods);
     let again = pods.lister().namespace("default").get("p7").unwrap();
-    assert!(Arc::ptr_eq(&first, &again), "everybody has the same");
+    assert!(
+        Arc::ptr_eq(&first, &again),
+        "all readers share the decoded object"
+    );
     assert_eq!(decoded(), 0, "each was decoded once");
 
     pods.handler(Looks).register().unwrap();
@@ -106,12 +109,12 @@ async fn what_nobody_reads_is_not_decoded_and_what_is_read_stays_decoded() {
     let revision = server.revision();
     pods.wait_for_revision(revision, LONG).await.unwrap();
     pods.handlers_idle().await;
-    assert_eq!(decoded(), 1, "one state, whoever looks at it");
+    assert_eq!(decoded(), 1, "each state is decoded once");
     factory.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_the_type_is_told_once_and_stays_broken_until_its_next_state() {
+async fn an_object_that_does_not_fit_the_type_is_reported_once_and_broken_until_its_next_state() {
     let mut bad = labelled("bad", "x");
     bad["spec"]["containers"] = json!("hunter2");
     let server = Server::builder().seed([pod("a"), bad]).build();
@@ -124,7 +127,7 @@ async fn what_does_not_fit_the_type_is_told_once_and_stays_broken_until_its_next
     informer.caught_up(&server).await;
     let told = "add default/a@1 (initial)\nadd default/bad@2 (initial)\nsynced\n";
     assert_eq!(trace.take(), told);
-    assert_eq!(errors.take(), "", "nobody has looked");
+    assert_eq!(errors.take(), "", "no object was read");
     for told in [1, 0] {
         let read = informer.pods.lister().namespace("default").get("bad");
         let error = read.unwrap_err().to_string();
@@ -147,7 +150,7 @@ async fn what_does_not_fit_the_type_is_told_once_and_stays_broken_until_its_next
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_transform_changes_is_decoded_at_once() {
+async fn a_transform_decodes_objects_at_once() {
     let (_server, building) = counted(5);
     let building = building.lazy().transform(|pod| {
         use kube_core::ResourceExt;
@@ -165,20 +168,24 @@ async fn what_a_transform_changes_is_decoded_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_packed_cache_is_no_other_for_being_lazy() {
+async fn the_lazy_option_does_not_change_a_packed_cache() {
     let (_server, building) = counted(100);
     while_it_runs(building.lazy().packed(), async |pods| {
         assert_eq!(decoded(), 0);
         for _ in 0..2 {
             read_all(pods);
-            assert_eq!(decoded(), 100, "what nobody has any more is decoded again");
+            assert_eq!(
+                decoded(),
+                100,
+                "an object without a holder is decoded again"
+            );
         }
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_save_keeps_nothing_decoded_and_the_next_start_has_what_is_broken_too() {
+async fn a_save_decodes_no_object_and_the_next_start_loads_broken_objects() {
     let mut bad = labelled("bad", "x");
     bad["spec"]["containers"] = json!("hunter2");
     let seed = (0..20).map(|number| labelled(&format!("p{number}"), "x"));
@@ -225,7 +232,7 @@ async fn a_save_keeps_nothing_decoded_and_the_next_start_has_what_is_broken_too(
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_informer_is_lazy_for_all_who_share_it_or_for_none() {
+async fn requests_for_a_lazy_and_a_decoded_informer_of_one_type_conflict() {
     let server = Server::builder().build();
     let factory = SharedInformerFactory::builder(server.client()).build();
     let options = || InformerOptions::<Pod>::new();

@@ -1,4 +1,4 @@
-//! Informers of a factory that end before the others, and what comes after them.
+//! Informers of a factory that end before the others, and their replacements.
 
 mod definitions;
 mod holds;
@@ -19,14 +19,14 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Its informers list, for lists are counted.
+/// Its informers use plain lists, because the tests count lists.
 fn factory(server: &Server) -> SharedInformerFactory {
     SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
         .build()
 }
 
-/// Waits until the cache has what the server has, and every handler has heard of it.
+/// Waits until the cache matches the server, and every handler has received the changes.
 async fn caught_up(pods: &SharedInformer<Pod>, server: &Server) {
     pods.wait_for_sync().deadline(LONG).await.unwrap();
     let reached = pods.wait_for_revision(server.revision(), LONG);

@@ -1,5 +1,5 @@
-//! The life of an informer and of a handler, from before the start to after the end: what each says
-//! of itself, and what can still be done with it.
+//! The states of an informer and of a handler, from before the start to after the stop: what each reports,
+//! and which calls still work.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use tokio::{
 use crate::setting::{LONG, Trace, builder, pod, run};
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_says_whether_it_has_not_started_runs_or_has_stopped() {
+async fn an_informer_reports_whether_it_is_not_started_running_or_stopped() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).build();
     sleep(Duration::from_secs(10)).await;
@@ -40,13 +40,13 @@ async fn an_informer_says_whether_it_has_not_started_runs_or_has_stopped() {
     let status = pods.status().get();
     assert_eq!(status.activity(), Activity::Stopped);
     assert!(pods.is_stopped() && status.is_stopped());
-    assert!(pods.has_synced(), "once synced, it stays so");
+    assert!(pods.has_synced(), "a synced informer stays synced");
     let waited = pods.wait_for_sync().await.unwrap_err();
     assert_eq!(waited.failure, SyncFailure::Ended);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stopped_informer_refuses_handlers_streams_and_indices_and_lets_handlers_go() {
+async fn a_stopped_informer_rejects_handlers_streams_and_indices_and_removes_handlers_at_once() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let registration = Trace::default().listen(&informer.pods);
@@ -66,7 +66,7 @@ async fn a_stopped_informer_refuses_handlers_streams_and_indices_and_lets_handle
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_has_synced_before_the_run_and_a_handler_not_before_its_last_initial_object() {
+async fn a_handler_has_synced_only_after_the_run_and_its_last_initial_object() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let (pods, controller) = builder(&server).build();
     let registration = pods
@@ -81,7 +81,7 @@ async fn nothing_has_synced_before_the_run_and_a_handler_not_before_its_last_ini
         pods.wait_for_sync().await.unwrap();
         assert!(!registration.has_synced(), "its first callback runs");
         sleep(Duration::from_secs(19)).await;
-        assert!(!registration.has_synced(), "its last one runs");
+        assert!(!registration.has_synced(), "its last callback runs");
         registration.wait_for_sync().await.unwrap();
         assert!(registration.has_synced());
         assert_eq!(began.elapsed().as_secs(), 20);
@@ -97,7 +97,7 @@ async fn a_handler_can_be_removed_whether_the_informer_runs_will_run_or_never_do
     let never_started = heard.listen(&pods).remove();
     timeout(LONG, never_started)
         .await
-        .expect("it waits for no start");
+        .expect("the removal does not wait for the start");
 
     let before_the_start = heard.listen(&pods);
     let (stop, stopped) = oneshot::channel::<()>();
@@ -122,11 +122,11 @@ async fn a_handler_can_be_removed_whether_the_informer_runs_will_run_or_never_do
     };
     let (ended, ()) = tokio::join!(controller.run(stopped.map(|_| ())), steps);
     ended.unwrap();
-    assert_eq!(heard.take(), "", "nobody is left to hear of b");
+    assert_eq!(heard.take(), "", "no handler is left to receive b");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_panics_while_it_is_being_removed_is_gone_all_the_same() {
+async fn a_handler_that_panics_during_its_removal_is_removed() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server));
     let heard = Trace::default();
@@ -147,14 +147,17 @@ async fn a_handler_that_panics_while_it_is_being_removed_is_gone_all_the_same() 
     timeout(LONG, registration.remove())
         .await
         .expect("its callback has ended");
-    assert!(began.elapsed() <= Duration::from_secs(5), "no pause behind");
+    assert!(
+        began.elapsed() <= Duration::from_secs(5),
+        "no pause follows the panic"
+    );
     sleep(Duration::from_secs(60)).await;
     assert_eq!(heard.take(), "a\n");
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_is_named_after_its_type_or_the_place_of_its_closures() {
+async fn a_handler_is_named_after_its_type_or_the_source_location_of_its_closures() {
     let server = Server::builder().build();
     let (pods, _controller) = builder(&server).build();
     let name = |registration: &dyn std::fmt::Debug| format!("{registration:?}");
@@ -169,7 +172,7 @@ async fn a_handler_is_named_after_its_type_or_the_place_of_its_closures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_nothing_is_over_at_once_and_each_that_has_not_synced_is_named() {
+async fn an_empty_wait_returns_at_once_and_a_failed_one_names_each_unsynced_informer() {
     assert!(
         wait_for_cache_sync([])
             .into_future()
@@ -194,7 +197,11 @@ async fn waiting_for_nothing_is_over_at_once_and_each_that_has_not_synced_is_nam
         idle.wait_for_sync(),
     ];
     let failed = wait_for_cache_sync(waits).deadline(minute).await;
-    assert_eq!(began.elapsed().as_secs(), 60, "all at the same time");
+    assert_eq!(
+        began.elapsed().as_secs(),
+        60,
+        "all waits share the deadline"
+    );
     let failures: Vec<_> = failed
         .unwrap_err()
         .unsynced

@@ -1,4 +1,4 @@
-//! What a test's own thread logs.
+//! Captures the logs of the thread of a test.
 
 use std::{io, sync::Arc};
 
@@ -9,12 +9,12 @@ use tracing::{
 };
 use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 
-/// Captures logs from debug on for as long as it lives, on this thread; a test's runtime has no other.
+/// Captures logs from level debug on this thread while it exists; a test's runtime has no other thread.
 pub(crate) struct Logs {
     text: Text,
     _guard: DefaultGuard,
-    /// While there is only one subscriber, tracing asks that of the thread that comes to a log line
-    /// first whether the line is wanted, and keeps the answer for all threads.
+    /// While there is only one subscriber, tracing asks it only on the thread that reaches a log line
+    /// first, and caches the answer for all threads.
     _second: Dispatch,
 }
 
@@ -31,7 +31,7 @@ impl Logs {
         Self::capture_at(Level::DEBUG, spans)
     }
 
-    /// Captures whatever anybody says, whole, and where it comes from.
+    /// Captures all logs with their targets.
     pub(crate) fn capture_everything() -> Self {
         Self::capture_at(Level::TRACE, FmtSpan::FULL)
     }

@@ -1,4 +1,4 @@
-//! Metrics: the events that are reported, the samples, and that both end with their informer.
+//! The reported metric events, the samples, and their end with the informer.
 
 #[cfg(feature = "prometheus")]
 mod prometheus;
@@ -30,7 +30,7 @@ use crate::{
     setting::{self, LONG, Running, Trace, run},
 };
 
-/// Writes down all that it is told.
+/// Records everything that is reported.
 #[derive(Clone, Default)]
 pub(crate) struct Recorder(Arc<Recorded>);
 
@@ -39,7 +39,7 @@ struct Recorded {
     told: Trace,
     samplers: Mutex<Vec<InformerSampler>>,
     queue_samplers: Mutex<Vec<WorkQueueSampler>>,
-    /// Held by everything that was given to an informer or a queue.
+    /// Shared by the recordings of all informers and queues, to count them.
     held: Arc<()>,
 }
 
@@ -53,7 +53,7 @@ impl Recorder {
         Arc::new(self.clone())
     }
 
-    /// How many informers and queues have not let go of what they were given.
+    /// The number of informers and queues that still own a recording.
     fn under_way(&self) -> usize {
         Arc::strong_count(&self.0.held) - 1
     }
@@ -69,7 +69,7 @@ impl Recorder {
         }
     }
 
-    /// What was told of these, a line each.
+    /// The reports of these, one per line.
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));
@@ -120,7 +120,7 @@ impl WorkQueueMetrics for Recording {
     }
 }
 
-/// Of an informer that asks with LIST.
+/// An informer with plain lists.
 fn builder(script: &Script, recorder: &Recorder) -> Builder<Pod> {
     SharedInformer::builder(script.clone())
         .name("pods")
@@ -136,7 +136,7 @@ fn bookmark(revision: u64) -> String {
 const EXPIRED: &str = r#"{"code":410,"reason":"Expired","message":"too old"}"#;
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_in_an_informer_is_told_in_order() {
+async fn metric_events_of_an_informer_are_reported_in_order() {
     let expired = event("ADDED", &pod("b", 6))
         + &event("MODIFIED", &pod("b", 7))
         + &event("DELETED", &pod("b", 8))
@@ -187,7 +187,7 @@ async fn what_happens_in_an_informer_is_told_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_is_a_list_and_its_objects_are_no_events() {
+async fn a_streaming_list_is_counted_as_a_list_without_events() {
     let seed = [setting::pod("a"), setting::pod("b")];
     let server = Server::builder().seed(seed).build();
     let recorder = Recorder::default();
@@ -210,7 +210,7 @@ async fn a_streaming_list_is_a_list_and_its_objects_are_no_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_that_is_refused_and_what_is_listed_instead_are_one_list() {
+async fn a_rejected_streaming_list_and_its_fallback_list_are_counted_as_one_list() {
     let script = Script::streaming([
         Answer::Refuse(Class::Invalid),
         body(list(5, "", &[pod("a", 1)])),
@@ -230,7 +230,7 @@ async fn a_streaming_list_that_is_refused_and_what_is_listed_instead_are_one_lis
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_has_the_reason_for_which_it_was_asked() {
+async fn a_relist_is_reported_with_its_reason() {
     let refused = Answer::Refuse;
     let older = |_| event("MODIFIED", &pod("a", 3));
     let older = Answer::Body(String::new(), Then::Goes(Duration::from_secs(1), older));
@@ -263,7 +263,7 @@ async fn a_relist_has_the_reason_for_which_it_was_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn checks_are_counted_by_their_outcome_and_are_the_reason_of_the_list_that_follows() {
+async fn checks_are_counted_by_outcome_and_are_the_reason_of_the_relist_that_follows() {
     let script = Script::new([
         body(list(5, "", &[pod("a", 1)])),
         hangs(String::new()),
@@ -296,7 +296,7 @@ async fn checks_are_counted_by_their_outcome_and_are_the_reason_of_the_list_that
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_kept_as_it_was_sent_is_counted_by_reason() {
+async fn skipped_events_are_counted_by_reason() {
     let node = r#"{"kind":"Node","apiVersion":"v1","metadata":{"name":"n"}}"#;
     let script = Script::new([
         body(list(5, "", &[])),
@@ -322,7 +322,7 @@ async fn what_was_not_kept_as_it_was_sent_is_counted_by_reason() {
 
 /// kubernetes#73587.
 #[tokio::test(start_paused = true)]
-async fn the_figures_of_an_informer_are_dropped_when_its_run_returns() {
+async fn the_metrics_of_an_informer_are_dropped_when_its_run_returns() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let recorder = Recorder::default();
     let informer = run(setting::builder(&server).metrics(recorder.metrics()));
@@ -333,15 +333,15 @@ async fn the_figures_of_an_informer_are_dropped_when_its_run_returns() {
     assert_eq!(recorder.under_way(), 1);
     assert!(recorder.sampler().sample().is_some());
     let pods = informer.stop().await;
-    assert_eq!(recorder.under_way(), 0, "they have outlived their informer");
+    assert_eq!(recorder.under_way(), 0, "a recording outlived its informer");
     assert!(recorder.sampler().sample().is_none());
     assert!(recorder.sampler().is_gone());
-    assert_eq!(pods.indexer().len(), 1, "its cache can still be read");
+    assert_eq!(pods.indexer().len(), 1, "its cache is still readable");
     drop((registration, subscription, pods));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_figures_of_an_informer_that_never_runs_are_dropped_with_its_controller() {
+async fn the_metrics_of_an_informer_that_never_runs_are_dropped_with_its_controller() {
     let recorder = Recorder::default();
     let (pods, controller) = builder(&Script::new([]), &recorder).build();
     assert_eq!(recorder.under_way(), 1);
@@ -352,7 +352,7 @@ async fn the_figures_of_an_informer_that_never_runs_are_dropped_with_its_control
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_factory_gives_its_collector_to_every_informer_and_takes_it_back() {
+async fn every_informer_of_a_factory_uses_its_collector_until_it_ends() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let recorder = Recorder::default();
     let factory = SharedInformerFactory::builder(server.client())
@@ -368,7 +368,7 @@ async fn a_factory_gives_its_collector_to_every_informer_and_takes_it_back() {
     assert_eq!(kinds, expected);
     assert_eq!(recorder.under_way(), 2);
     factory.shutdown().await;
-    // The factory has the collector still, for informers to come; what those two were given is gone.
+    // The factory still owns the collector, for later informers; the recordings of these two are dropped.
     assert_eq!(recorder.under_way(), 0);
 }
 
@@ -396,7 +396,7 @@ async fn the_depth_of_the_queue_is_right_after_every_kind_of_change_bookmarks_in
     .unwrap();
     let held_up = async {
         sleep(opened).await;
-        // The list is being heard, the word that it is complete takes the only place behind it.
+        // The handler processes the list, and the sync marker occupies the only place after it.
         let sample = recorder.sampler().sample().unwrap();
         assert_eq!(
             (sample.queued, sample.handlers[0].depth),
@@ -411,13 +411,13 @@ async fn the_depth_of_the_queue_is_right_after_every_kind_of_change_bookmarks_in
         assert_eq!(sample.store.unwrap().revision, 10.into());
     };
     controller.run(held_up).await.unwrap();
-    // What waited for ten seconds was seen so much later than it was received.
+    // The event waited for ten seconds, which is its lag.
     let told = recorder.0.told.take();
     assert!(told.contains("lag: Some(10s)"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_that_stands_alone_has_figures_too() {
+async fn a_standalone_reflector_has_metrics() {
     let script = Script::new([body(list(5, "", &[pod("a", 1)])), Answer::Never]);
     let recorder = Recorder::default();
     let (_, writer) = indexer::new(Indexers::<Pod>::new()).unwrap();
@@ -440,7 +440,7 @@ async fn a_reflector_that_stands_alone_has_figures_too() {
     assert_eq!(recorder.under_way(), 0);
 }
 
-/// Wants to hear of informers, and can't stand it.
+/// A collector that accepts informers and panics on their reports.
 struct Panics;
 
 impl Metrics for Panics {
@@ -460,7 +460,7 @@ impl InformerMetrics for Panics {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_collector_that_panics_stops_nothing() {
+async fn a_panicking_collector_does_not_affect_the_informer() {
     let script = Script::new([
         body(list(5, "", &[pod("a", 1)])),
         hangs(event("ADDED", &pod("b", 6))),

@@ -1,4 +1,4 @@
-//! The opt-in mutation detector inside a running informer: who is reported, and what is kept.
+//! The opt-in mutation detector in a running informer: what it reports, and which copies it keeps.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -18,13 +18,13 @@ use crate::setting::LONG;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A `ConfigMap` for which a program keeps a note, inside the object: it can be changed in the cache.
+/// A `ConfigMap` with a note of the program inside the object, so the cached object can be mutated.
 #[derive(Debug, Deserialize)]
 struct Noted {
     metadata: ObjectMeta,
     #[serde(skip)]
     note: Mutex<String>,
-    /// Counts the instances that are alive.
+    /// Counts the live instances.
     #[serde(skip)]
     alive: Arc<()>,
 }
@@ -84,7 +84,7 @@ fn map(name: &str, data: &str) -> Value {
     })
 }
 
-/// What the error handler has heard.
+/// The errors that the error handler received.
 type Heard = Arc<Mutex<Vec<String>>>;
 
 fn builder(server: &Server, alive: &Arc<()>) -> (Builder<Noted>, Heard) {
@@ -141,7 +141,7 @@ fn take(heard: &Heard) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_changes_a_cached_object_is_found_out_within_a_second() {
+async fn a_mutation_by_a_handler_is_detected_within_a_second() {
     let server = Server::builder()
         .seed([map("a", "1"), map("b", "1")])
         .build();
@@ -157,7 +157,7 @@ async fn a_handler_that_changes_a_cached_object_is_found_out_within_a_second() {
         .register()
         .unwrap();
     running.notes.handlers_idle().await;
-    assert_eq!(take(&heard), [""; 0], "not looked at yet");
+    assert_eq!(take(&heard), [""; 0], "no check has run yet");
     // Timers are exact to a millisecond.
     sleep(SECOND + Duration::from_millis(2)).await;
     let expected =
@@ -171,12 +171,12 @@ async fn a_handler_that_changes_a_cached_object_is_found_out_within_a_second() {
     server.update(map("a", "2")).unwrap();
     running.caught_up(&server).await;
     sleep(2 * SECOND).await;
-    assert_eq!(take(&heard), [""; 0], "the new state was not touched");
+    assert_eq!(take(&heard), [""; 0], "the new state was not mutated");
     assert_eq!(running.stop().await.status().get().mutated, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_and_an_index_function_are_found_out_too_and_the_last_change_at_the_end() {
+async fn mutations_by_index_functions_and_readers_are_detected_and_the_last_one_at_the_stop() {
     let server = Server::builder().seed([map("a", "1")]).build();
     let (builder, heard) = builder(&server, &Arc::default());
     let meddler = kube_informer::Indexers::new().with("meddler", |noted: &Noted| {
@@ -209,13 +209,13 @@ async fn a_reader_and_an_index_function_are_found_out_too_and_the_last_change_at
 }
 
 #[tokio::test(start_paused = true)]
-async fn updates_deletes_and_relists_keep_no_copy_and_are_no_mutation() {
+async fn updates_deletes_and_relists_keep_no_copy_and_report_no_mutation() {
     let alive = Arc::new(());
     let seed = ["a", "b", "c", "d"].map(|name| map(name, "1"));
     let server = Server::builder().seed(seed).build();
     let (builder, heard) = builder(&server, &alive);
     let running = run(builder.detect_mutations()).await;
-    // Two here: this one, and the transform's.
+    // Two references here: this one, and the one of the transform.
     let instances = || Arc::strong_count(&alive) - 2;
     assert_eq!(instances(), 8, "an object and its copy each");
 
@@ -227,14 +227,14 @@ async fn updates_deletes_and_relists_keep_no_copy_and_are_no_mutation() {
     sleep(2 * SECOND).await;
     assert_eq!(instances(), 6);
 
-    // A relist: one is gone, one is as it was, one is new.
+    // A relist: one object is deleted, one unchanged, one new.
     server.faults().cut_watches();
     server.delete("v1", "configmaps", "default/c").unwrap();
     server.create(map("e", "1")).unwrap();
     server.faults().expire_history();
     running.caught_up(&server).await;
     sleep(2 * SECOND).await;
-    // The first one, a probe behind the watch that was cut, and this one.
+    // The first list, a probe after the watch that broke, and this list.
     assert_eq!(server.requests().lists("configmaps").len(), 3);
     assert_eq!(running.notes.indexer().len(), 3);
     assert_eq!(instances(), 6);
@@ -250,7 +250,7 @@ async fn updates_deletes_and_relists_keep_no_copy_and_are_no_mutation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unless_asked_for_nothing_is_copied_and_nothing_reported() {
+async fn by_default_no_object_is_copied_and_no_mutation_reported() {
     let alive = Arc::new(());
     let server = Server::builder().seed([map("a", "1")]).build();
     let (builder, heard) = builder(&server, &alive);
@@ -265,7 +265,7 @@ async fn unless_asked_for_nothing_is_copied_and_nothing_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_of_a_factory_detects_mutations_if_its_options_say_so() {
+async fn an_informer_of_a_factory_detects_mutations_if_its_options_enable_it() {
     let server = Server::builder().seed([map("a", "1")]).build();
     let factory = SharedInformerFactory::builder(server.client()).build();
     let detecting = || InformerOptions::<Noted>::new().detect_mutations();
@@ -286,7 +286,7 @@ async fn an_informer_of_a_factory_detects_mutations_if_its_options_say_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_informer_detects_mutations_also_of_what_was_known_before() {
+async fn a_plain_informer_detects_mutations_of_known_objects() {
     let server = Server::builder().seed([map("a", "1")]).build();
     let known: Noted = serde_json::from_value(map("old", "1")).unwrap();
     let (indexer, controller) = Informer::builder(ListWatch::<Noted>::new(server.client()))

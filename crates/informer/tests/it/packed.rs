@@ -20,7 +20,7 @@ use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run};
 
 const SAMPLES: usize = 16;
 
-/// Name, uid, revision, labels and body of everything.
+/// The name, uid, revision, labels and body of every object.
 pub(crate) fn contents(pods: &SharedInformer<Pod>) -> Vec<Value> {
     let snapshot = pods.indexer().list();
     let whole = |object: &Object<Pod>| {
@@ -67,7 +67,7 @@ async fn change(server: &Server, round: u32) {
     }
 }
 
-/// Does the same to a server beneath each of two informers, and compares after each step.
+/// Applies the same steps to the servers of two informers, and compares them after each step.
 pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {
         let trace = Trace::default();
@@ -89,7 +89,7 @@ pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_packed_cache_has_and_tells_what_a_decoded_one_does() {
+async fn a_packed_cache_stores_and_delivers_the_same_as_a_decoded_one() {
     for by_key in [false, true] {
         let server = Server::builder()
             .seed((0..10).map(|n| labelled(&format!("seed{n}"), "seed")))
@@ -109,7 +109,7 @@ async fn a_packed_cache_has_and_tells_what_a_decoded_one_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_gives_the_json_that_is_kept_of_it_and_its_sizes() {
+async fn an_object_returns_its_stored_json_and_its_sizes() {
     let server = Server::builder()
         .seed((0..10).map(|n| labelled(&format!("seed{n}"), "seed")))
         .build();
@@ -133,12 +133,12 @@ async fn an_object_gives_the_json_that_is_kept_of_it_and_its_sizes() {
         kept.push((decoded.is_some(), object.json().is_some()));
         informer.stop().await;
     }
-    // Decoded, lazy (before and after it was read), packed.
+    // Decoded, lazy (before and after the first read), packed.
     assert_eq!(kept, [(false, false), (true, false), (true, true)]);
 }
 
 thread_local! {
-    /// How many have been decoded by this test.
+    /// The number of pods that this test has decoded.
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn decoded() -> usize {
     DECODED.replace(0)
 }
 
-/// A pod that counts when one is decoded.
+/// A pod that counts its decodes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Counted(Pod);
@@ -187,7 +187,7 @@ impl Resource for Counted {
     }
 }
 
-/// Looks into every object that it hears of.
+/// Reads every object that it receives.
 pub(crate) struct Looks;
 
 impl EventHandler<Counted> for Looks {
@@ -199,7 +199,7 @@ impl EventHandler<Counted> for Looks {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_looks_into_is_not_decoded_and_what_all_look_into_is_decoded_once() {
+async fn an_unread_object_is_not_decoded_and_an_object_read_by_all_handlers_is_decoded_once() {
     let server = Server::builder()
         .seed((0..100).map(|n| labelled(&format!("p{n}"), "x")))
         .build();
@@ -233,7 +233,7 @@ async fn what_nobody_looks_into_is_not_decoded_and_what_all_look_into_is_decoded
     let object = snapshot.get(&"default/p7".parse().unwrap()).unwrap();
     let first = object.get().unwrap();
     assert!(Arc::ptr_eq(&first, &object.get().unwrap()));
-    assert_eq!(decoded(), 1, "who has it shares it");
+    assert_eq!(decoded(), 1, "all holders share the decoded object");
 
     pods.handler(Looks).register().unwrap();
     pods.handler(Looks).register().unwrap();
@@ -248,14 +248,15 @@ async fn what_nobody_looks_into_is_not_decoded_and_what_all_look_into_is_decoded
         assert_eq!(
             decoded(),
             1,
-            "one state, two handlers that look, and nobody at what was before"
+            "two handlers read the new state, and none reads the old one"
         );
     }
     factory.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_the_type_is_told_by_who_asks_first_and_mended_by_the_next_state() {
+async fn the_first_read_reports_an_object_that_does_not_fit_the_type_and_its_next_state_corrects_it()
+ {
     let mut bad = labelled("bad", "x");
     bad["spec"]["containers"] = json!("hunter2");
     let server = Server::builder().seed([pod("a"), bad]).build();
@@ -276,7 +277,7 @@ async fn what_does_not_fit_the_type_is_told_by_who_asks_first_and_mended_by_the_
         trace.take(),
         "add default/a@1 (initial)\nadd default/bad@2 (initial)\nsynced\n"
     );
-    assert_eq!(errors.take(), "", "nobody has looked");
+    assert_eq!(errors.take(), "", "no object was read");
     let snapshot = informer.pods.indexer().snapshot();
     assert_eq!(snapshot.index_keys("app", "x").unwrap().len(), 1);
     let object = snapshot.get(&"default/bad".parse().unwrap()).unwrap();
@@ -304,7 +305,7 @@ async fn what_does_not_fit_the_type_is_told_by_who_asks_first_and_mended_by_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_json_is_not_kept_and_everything_is_listed_again() {
+async fn an_event_with_invalid_json_is_not_stored_and_leads_to_a_relist() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server).packed());
     informer.caught_up(&server).await;
@@ -329,7 +330,7 @@ async fn what_can_not_be_json_is_not_kept_and_everything_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_shows_in_bodies_labels_and_indices() {
+async fn a_transform_applies_to_bodies_labels_and_indices() {
     let server = Server::builder()
         .seed((0..40).map(|n| labelled(&format!("p{n}"), "x")))
         .build();
@@ -345,7 +346,7 @@ async fn a_transform_shows_in_bodies_labels_and_indices() {
     let snapshot = informer.pods.indexer().snapshot();
     assert_eq!(snapshot.index_keys("image", "other").unwrap().len(), 40);
     for object in snapshot.iter() {
-        assert!(object.live().is_none(), "it is packed all the same");
+        assert!(object.live().is_none(), "the object is still packed");
         assert_eq!(object.labels().get("seen"), Some("yes"));
         let pod = object.get().unwrap();
         assert_eq!(
@@ -358,7 +359,7 @@ async fn a_transform_shows_in_bodies_labels_and_indices() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_packed_cache_is_saved_and_begins_with_what_was_saved() {
+async fn a_packed_cache_is_saved_and_loaded() {
     let server = Server::builder()
         .seed((0..40).map(|n| labelled(&format!("p{n}"), "x")))
         .build();
@@ -381,14 +382,14 @@ async fn a_packed_cache_is_saved_and_begins_with_what_was_saved() {
     let live = informer.pods.indexer().list();
     assert!(
         live.iter().all(|pod| pod.live().is_none()),
-        "what was saved is packed too"
+        "loaded objects are packed too"
     );
     informer.stop().await;
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_pruned_is_in_no_cache_whatever_it_is_kept_as() {
+async fn pruned_fields_are_absent_in_every_form_of_a_cache() {
     let mut noted = labelled("a", "x");
     noted["metadata"]["annotations"] = json!({"keep": "1", "drop.example.com/it": "2"});
     noted["metadata"]["managedFields"] = json!([{"manager": "kubelet", "operation": "Update"}]);

@@ -1,5 +1,5 @@
-//! A panic in user code: confined to one object where the code is called for one, and otherwise a failure
-//! of the informer that everyone who waits for it learns of.
+//! A panic in user code affects one object if the code runs for one object; otherwise it fails the
+//! informer, and everyone who waits for the informer receives the error.
 
 use std::{
     collections::BTreeMap,
@@ -101,7 +101,7 @@ async fn an_object_whose_type_panics_is_broken_and_the_others_are_cached() {
             let broken = lister.get("b").unwrap_err().to_string();
             let expected = "default/b can't be decoded: its type's Deserialize panicked at .";
             assert_eq!(broken, expected);
-            // The informer goes on, also with that object.
+            // The informer continues, and stores that object too.
             server.update(map("b", "y")).unwrap();
             let written = maps.wait_for_revision(server.revision(), LONG);
             written.await.unwrap();
@@ -117,11 +117,11 @@ async fn an_object_whose_type_panics_is_broken_and_the_others_are_cached() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn index_and_key_functions_that_panic_leave_out_one_object() {
+async fn index_and_key_functions_that_panic_omit_one_object() {
     let server = Server::builder()
         .seed([labelled("a", "x"), pod("b"), labelled("c", "x")])
         .build();
-    // Each takes for granted that every pod has labels.
+    // Each function assumes that every pod has labels.
     let by_app = Indexers::new().with("app", |pod: &Pod| {
         let labels = pod.metadata.labels.as_ref().expect("labels to index by");
         labels.values().cloned().collect::<Vec<_>>()
@@ -152,7 +152,7 @@ async fn index_and_key_functions_that_panic_leave_out_one_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_that_is_of_no_object_fails_the_informer_for_everyone_who_waits() {
+async fn a_panic_outside_of_an_object_fails_the_informer_and_all_its_waits() {
     let server = Server::builder().seed([pod("a")]).build();
     let panics = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&panics);
@@ -182,7 +182,7 @@ async fn a_panic_that_is_of_no_object_fails_the_informer_for_everyone_who_waits(
         let text = failed.to_string();
         assert!(text.contains("panicked: a bad tweak"), "{text}");
     }
-    assert_eq!(pods.indexer().len(), 1, "the cache can still be read");
+    assert_eq!(pods.indexer().len(), 1, "the cache is still readable");
     assert_eq!(pods.status().get().failure.as_deref(), Some(&error));
 }
 
@@ -221,7 +221,7 @@ impl Queue<Pod> for BadQueue {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_that_panics_fails_the_informer_before_anyone_takes_it_for_an_orderly_end() {
+async fn a_panic_of_the_controller_loop_is_reported_as_a_failure_not_as_a_stop() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).queue(BadQueue::default()).build();
     let trace = Trace::default();
@@ -250,7 +250,7 @@ async fn a_loop_that_panics_fails_the_informer_before_anyone_takes_it_for_an_ord
 }
 
 #[tokio::test]
-async fn a_runtime_that_shuts_down_under_an_informer_fails_it() {
+async fn a_runtime_shutdown_fails_the_informer() {
     let server = Server::builder().seed([pod("a")]).build();
     let of_the_loop = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -275,7 +275,7 @@ async fn a_runtime_that_shuts_down_under_an_informer_fails_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_orderly_end_has_synced_stays_and_waits_say_that_it_has_ended() {
+async fn after_a_stop_has_synced_stays_true_and_waits_fail_with_ended() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).build();
     let synced = pods.wait_for_sync();
@@ -315,9 +315,17 @@ async fn a_factory_names_the_informer_that_failed_and_the_others_go_on() {
         error.to_string().ends_with("panicked: a bad tweak"),
         "{error}"
     );
-    assert_eq!(factory.failed().await, error, "also later");
+    assert_eq!(
+        factory.failed().await,
+        error,
+        "a later wait returns the same error"
+    );
     sleep(Duration::from_secs(60)).await;
-    assert_ne!(pods.has_synced(), maps.has_synced(), "one of them goes on");
+    assert_ne!(
+        pods.has_synced(),
+        maps.has_synced(),
+        "one of them continues"
+    );
     let unsynced = [pods.name(), maps.name()].map(|name| *name == *error.name);
     assert_eq!(unsynced, [!pods.has_synced(), !maps.has_synced()]);
     factory.shutdown().await;

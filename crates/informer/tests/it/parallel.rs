@@ -27,10 +27,10 @@ use crate::{
 
 const PODS: usize = 1500;
 
-/// In real time, which only a failure takes.
+/// A limit in real time; only a failing test reaches it.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A pod of a kilobyte, or one that is none.
+/// A pod of a kilobyte, or an invalid one.
 fn item(number: usize, revision: usize) -> String {
     let containers = if number == 700 {
         "7".to_owned()
@@ -56,7 +56,7 @@ fn initial_events(pods: usize) -> String {
     added.chain([event("BOOKMARK", &end)]).collect()
 }
 
-/// Everything, and two changes of each, in one piece.
+/// All objects, and two changes of each, in one chunk.
 fn script(way: InitialList) -> Script {
     let changes = (0..2 * PODS).map(|at| event("MODIFIED", &item(at % PODS, PODS + 1 + at)));
     let changes: String = changes.collect();
@@ -74,7 +74,7 @@ fn script(way: InitialList) -> Script {
     Script::streaming(answers)
 }
 
-/// Looks into everything, and notes what it is told.
+/// Reads every object, and records its events.
 #[derive(Clone, Default)]
 struct Looking(Arc<Told>);
 
@@ -128,7 +128,7 @@ fn begin(way: InitialList, is_packed: bool, handler: &Looking) -> Running {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn everything_is_told_in_the_order_in_which_it_came() {
+async fn events_are_delivered_in_the_order_of_the_watch() {
     for way in [InitialList::Streaming, InitialList::List] {
         for is_packed in [false, true] {
             let handler = Looking::default();
@@ -157,7 +157,7 @@ async fn everything_is_told_in_the_order_in_which_it_came() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_a_removed_handler_was_not_told_counts_as_discarded() {
+async fn undelivered_events_of_a_removed_handler_are_counted_as_discarded() {
     let handler = Looking(Arc::new(Told {
         stops_at: 300,
         ..Told::default()
@@ -179,7 +179,7 @@ async fn what_a_removed_handler_was_not_told_counts_as_discarded() {
     assert_eq!(heard + discarded, all);
 }
 
-/// Where two threads wait for each other.
+/// A barrier for two threads.
 #[derive(Default)]
 struct Rendezvous {
     came: Mutex<usize>,
@@ -200,7 +200,7 @@ impl Rendezvous {
     }
 }
 
-/// The first pods, listed or streamed with a chunk for each, as a Go server writes them.
+/// The first pods, listed or streamed with a chunk per object, as a Go server writes them.
 fn in_small_chunks(way: InitialList) -> Answer {
     if way == InitialList::Streaming {
         let events = initial_events(PODS);
@@ -225,7 +225,7 @@ async fn a_list_with_a_chunk_for_each_object_is_decoded_by_several_threads() {
             SharedInformer::builder(Script::streaming([in_small_chunks(way)]))
                 .initial_list(way)
                 .transform(move |pod: &mut Pod| {
-                    // Far enough from each other that they are decoded in different batches.
+                    // Far enough apart to be decoded in different batches.
                     if matches!(pod.metadata.name.as_deref(), Some("p0000" | "p0600")) {
                         two.wait();
                     }
@@ -234,7 +234,7 @@ async fn a_list_with_a_chunk_for_each_object_is_decoded_by_several_threads() {
         let synced = informer.pods.wait_for_sync().deadline(3 * SOON);
         synced.await.unwrap();
         let missed = rendezvous.missed.load(Ordering::Relaxed);
-        assert!(!missed, "{way:?}: one object is decoded after the other");
+        assert!(!missed, "{way:?}: the objects are decoded sequentially");
         assert_eq!(informer.pods.indexer().len(), PODS - 1);
         informer.stop().await;
     }

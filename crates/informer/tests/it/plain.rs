@@ -12,8 +12,8 @@ use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, labelled, pod};
 
-/// What the handler of a plain informer hears when one of two known objects is gone, a list brings
-/// everything back, and a resync comes.
+/// The events of a plain informer when one of two known objects is deleted, a list contains everything
+/// again, and a resync follows.
 async fn story(delta_fifo: bool) -> String {
     let server = Server::builder().seed([pod("kept"), pod("new")]).build();
     let known = ["gone", "kept"].map(|name| {
@@ -31,7 +31,7 @@ async fn story(delta_fifo: bool) -> String {
         informer = informer.queue(DeltaFifo::new());
     }
     let (indexer, controller) = informer.handler(trace.clone()).build();
-    assert_eq!(indexer.len(), 2, "what is known is in the store");
+    assert_eq!(indexer.len(), 2, "the known objects are in the store");
     let synced = controller.wait_for_sync().deadline(LONG);
     let stop = async {
         synced.await.unwrap();
@@ -53,7 +53,7 @@ async fn story(delta_fifo: bool) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_hears_of_every_item_and_of_what_vanished_since_last_time() {
+async fn a_plain_informer_delivers_every_item_and_the_deletions_since_the_last_run() {
     expect![[r#"
         delete default/gone@1 (final state unknown)
         update default/kept@1 → 1 (relist)
@@ -70,7 +70,7 @@ async fn it_hears_of_every_item_and_of_what_vanished_since_last_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_a_delta_fifo_deletions_come_behind_the_items() {
+async fn a_plain_informer_over_a_delta_fifo_delivers_deletions_after_the_items() {
     expect![[r#"
         update default/kept@1 → 1 (relist)
         add default/new@2 (initial)
@@ -87,7 +87,7 @@ async fn on_a_delta_fifo_deletions_come_behind_the_items() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_of_its_handler_costs_it_one_second_and_nothing_else() {
+async fn a_panic_of_a_plain_handler_delays_it_by_one_second() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let trace = Trace::default();
     let notes = trace.clone();

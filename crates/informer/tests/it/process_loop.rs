@@ -27,7 +27,7 @@ use crate::setting::{LONG, labelled, pod};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the process function was called with, a line per call, and the key that it fails for.
+/// The calls of the process function, one per line, and the key that it fails for.
 #[derive(Clone, Default)]
 struct Calls {
     lines: Arc<Mutex<String>>,
@@ -64,7 +64,7 @@ fn reflector(server: &Server) -> ReflectorBuilder<Pod> {
         .rng_seed(1)
 }
 
-/// A controller whose function stores what it succeeds with.
+/// A controller whose process function stores the objects of its successful calls.
 fn config(server: &Server, calls: &Calls) -> (Indexer<Pod>, Config<Pod>) {
     let (pods, mut writer) = indexer::new(Indexers::new()).unwrap();
     let calls = calls.clone();
@@ -129,7 +129,7 @@ async fn every_change_is_processed_by_key_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_requeues_the_deltas_and_newer_ones_follow_them_in_order() {
+async fn an_error_requeues_the_deltas_before_newer_ones() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let calls = Calls::default();
     calls.fail(Some("a"));
@@ -187,7 +187,7 @@ async fn without_retry_an_error_drops_the_deltas_and_reports_the_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_always_fails_is_retried_with_growing_pauses_and_delays_no_other() {
+async fn a_key_that_always_fails_is_retried_with_back_off_and_delays_no_other_key() {
     let server = Server::builder().seed([pod("a")]).build();
     let calls = Calls::default();
     calls.fail(Some("a"));
@@ -198,13 +198,13 @@ async fn a_key_that_always_fails_is_retried_with_growing_pauses_and_delays_no_ot
     assert_eq!(calls.take().lines().count(), 14);
     server.create(pod("b")).unwrap();
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(pods.len(), 1, "b waits for no pause of a");
+    assert_eq!(pods.len(), 1, "b does not wait for the pause of a");
     let ended = running.stop().await;
-    assert_eq!(ended.discarded, 1, "what is left of a");
+    assert_eq!(ended.discarded, 1, "the pending deltas of a");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_of_the_process_function_concerns_its_key_only() {
+async fn a_panic_of_the_process_function_affects_only_its_key() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let calls = Calls::default();
     let (called, mut panics) = (calls.clone(), true);
@@ -223,7 +223,7 @@ async fn a_panic_of_the_process_function_concerns_its_key_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn known_objects_are_resynced_at_the_period_unless_it_is_declined() {
+async fn known_objects_are_resynced_at_the_period_unless_should_resync_declines() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let calls = Calls::default();
     let (_, config) = config(&server, &calls);
@@ -241,7 +241,7 @@ async fn known_objects_are_resynced_at_the_period_unless_it_is_declined() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resyncs_that_take_longer_than_their_period_do_not_keep_changes_out_of_a_full_queue() {
+async fn resyncs_longer_than_their_period_do_not_keep_changes_out_of_a_full_queue() {
     let pods = (0..3_100).map(|number| pod(&format!("p{number}")));
     let server = Server::builder().seed(pods).build();
     let (pods, mut writer) = indexer::new(Indexers::new()).unwrap();
@@ -270,12 +270,12 @@ async fn resyncs_that_take_longer_than_their_period_do_not_keep_changes_out_of_a
     };
     timeout(20 * SECOND, is_known)
         .await
-        .expect("it was processed");
+        .expect("the delta is processed");
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_the_watch_missed_is_found_among_the_known_objects() {
+async fn a_deletion_missed_by_the_watch_is_detected_from_the_known_objects() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let calls = Calls::default();
     let (pods, config) = config(&server, &calls);

@@ -1,5 +1,4 @@
-//! Pruned objects: a type with holes goes through everything that the whole one does, in every form in
-//! which a cache keeps it.
+//! Pruned objects: a type with optional fields works like the whole type, in every form of a cache.
 
 use std::borrow::Cow;
 
@@ -23,7 +22,7 @@ fn paths<const N: usize>(texts: [&str; N]) -> [FieldPath; N] {
     texts.map(|text| text.parse().unwrap())
 }
 
-/// A pod that says much.
+/// A pod with many fields.
 fn full(name: &str) -> Value {
     let mut pod = labelled(name, "x");
     pod["metadata"]["annotations"] = json!({"note": "1"});
@@ -46,7 +45,7 @@ where
     SharedInformer::<K>::builder(ListWatch::<K>::new(server.client())).rng_seed(1)
 }
 
-/// Lets an informer run while something is looked at.
+/// Runs an informer during an inspection.
 async fn while_it_runs<K>(builder: Builder<K>, look: impl AsyncFnOnce(&SharedInformer<K>))
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -60,12 +59,12 @@ where
     controller.run(looked).await.unwrap();
 }
 
-/// The same in each form in which a cache keeps its objects.
+/// An informer for each form of a cache.
 fn forms(building: impl Fn() -> Builder<Pruned<Pod>>) -> [Builder<Pruned<Pod>>; 3] {
     [building(), building().lazy(), building().packed()]
 }
 
-/// The one object, as the whole type would be written.
+/// The one object, serialized as the whole type.
 fn only(pods: &SharedInformer<Pruned<Pod>>) -> Value {
     let snapshot = pods.indexer().list();
     let only = snapshot.first().unwrap().get().unwrap();
@@ -84,7 +83,7 @@ impl EventHandler<Pruned<Pod>> for Trace {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_indices_and_readers_have_all_but_what_is_pruned() {
+async fn handlers_indices_and_readers_see_all_fields_except_the_pruned_ones() {
     let server = Server::builder().seed([full("a"), full("b")]).build();
     let pruned = ["spec.volumes", "spec.containers[*].env", "status"];
     let informer = || {
@@ -121,7 +120,7 @@ async fn handlers_indices_and_readers_have_all_but_what_is_pruned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_keep_list_nothing_stays_but_what_it_names_and_what_the_object_is() {
+async fn a_keep_list_keeps_only_its_fields_and_the_identity_of_the_object() {
     let server = Server::builder().seed([full("a")]).build();
     let kept = ["spec.nodeName", "status.podIP", "metadata.annotations"];
     let informer = || {
@@ -144,7 +143,7 @@ async fn of_a_keep_list_nothing_stays_but_what_it_names_and_what_the_object_is()
                     "labels": {"app": "x"},
                     "annotations": {},
                 },
-                // The type writes it also where it is missing.
+                // The type serializes this field even if it is missing.
                 "spec": {"nodeName": "node-1", "containers": []},
                 "status": {"podIP": "10.0.0.1"},
             });
@@ -158,13 +157,13 @@ async fn of_a_keep_list_nothing_stays_but_what_it_names_and_what_the_object_is()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_changes_what_is_left_in_every_form() {
+async fn a_transform_runs_after_pruning_in_every_form() {
     let server = Server::builder().seed([full("a")]).build();
     let informer = || {
         let building = building(&server).keep(paths(["spec.containers.name"]));
         building.transform(|pod: &mut Pruned<Pod>| {
             let spec = Pruned::get_mut(pod).spec.as_mut().unwrap();
-            assert!(spec.node_name.is_none(), "it sees what is left");
+            assert!(spec.node_name.is_none(), "the transform runs after pruning");
             spec.containers.truncate(1);
         })
     };
@@ -177,7 +176,7 @@ async fn a_transform_changes_what_is_left_in_every_form() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_factory_has_one_informer_of_the_whole_and_one_of_the_pruned() {
+async fn a_factory_has_separate_informers_for_whole_and_pruned_objects() {
     let server = Server::builder().seed([full("a")]).build();
     let factory = SharedInformerFactory::builder(server.client()).build();
     let options = || InformerOptions::<Pruned<Pod>>::new();
@@ -201,7 +200,7 @@ async fn a_factory_has_one_informer_of_the_whole_and_one_of_the_pruned() {
     factory.shutdown().await;
 }
 
-/// A type that can't be without its fields, and can't be written.
+/// A type with a required field; it does not implement `Serialize`.
 #[derive(Debug, Deserialize)]
 struct Strict {
     metadata: ObjectMeta,
@@ -245,7 +244,7 @@ impl Resource for Strict {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_type_requires_what_is_pruned_objects_are_broken_by_name_and_field() {
+async fn pruning_a_required_field_breaks_the_object_and_the_error_names_the_field() {
     let server = Server::builder().seed([full("a")]).build();
     for (lazy, field) in [
         (false, "spec.nodeName"),
@@ -274,7 +273,7 @@ async fn where_the_type_requires_what_is_pruned_objects_are_broken_by_name_and_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_saved_with_other_fields_pruned_is_not_begun_with() {
+async fn a_store_saved_with_other_pruned_fields_is_not_loaded() {
     let server = Server::builder().seed([full("a"), pod("b")]).build();
     let folder = std::env::temp_dir().join(format!("kube-informer-pruned-{}", std::process::id()));
     let saving = |kept: [&str; 1]| {

@@ -1,24 +1,30 @@
-//! A server that was restored from a backup, and gives out revisions again, to other states: whatever it
-//! is noticed by, and whatever stands between reflector and store, what the server has then is in the
-//! cache, and handlers have heard of it.
+//! A server that was restored from a backup and assigns revisions again, to other states. The list that
+//! follows is stored and delivered, for every event or response that reveals the restore and for every
+//! queue.
 
-use std::{collections::VecDeque, time::Duration};
+mod notices;
+mod queues;
+
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Event, EventHandler, InitialList, MutationCache, Object, SharedInformer,
     indexer::{self, Indexers},
-    object::{Deleted, Known},
-    queue::{Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Queue, Replaced},
-    reflector::{Delta, DeltaKind, Reflector},
+    queue::DeltaFifo,
+    reflector::Reflector,
     shared_informer::{Builder, ListenerBuffer, RevisionError},
     transport::Class,
 };
 use kube_informer_apiserver::Server;
 use tokio::time::sleep;
 
+use self::{
+    notices::{Verdict, notices},
+    queues::{QUEUES, over_each_queue},
+};
 use crate::{
-    script::{Answer, Script, Then, body, error_event, event, hangs, list},
+    script::{Answer, Script, Then, body, error_event, event, list},
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
@@ -37,13 +43,13 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// A streaming list, to its end.
+/// A streaming list with its end bookmark.
 fn streamed(revision: u64, items: &[String]) -> String {
     let items: String = items.iter().map(|item| event("ADDED", item)).collect();
     items + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// A list in one way or the other, and what the watch behind it tells.
+/// A list of this kind, and the events of the watch that follows it.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -59,7 +65,7 @@ fn app(pod: &Object<Pod>) -> String {
     pod.labels().get("app").unwrap_or("-").to_owned()
 }
 
-/// Notes colours.
+/// Records the colours of the events.
 #[derive(Clone, Default)]
 struct Colours(Trace);
 
@@ -88,177 +94,8 @@ impl Colours {
     }
 }
 
-/// A queue of one's own, which makes its changes out of the parts of what it is given.
-#[derive(Default)]
-struct Plain(VecDeque<Batch<Pod>>);
-
-impl Plain {
-    fn single(&mut self, delta: Delta<Pod>) {
-        let reached: Vec<_> = match &delta.kind {
-            DeltaKind::Bookmark { revision } => vec![(delta.source, revision.clone())],
-            _ => Vec::new(),
-        };
-        self.0.push_back(Batch {
-            in_initial_list: false,
-            completes: reached.first().map(|(source, _)| *source),
-            deltas: vec![Delta::new(delta.source, delta.kind)],
-            reached,
-        });
-    }
-}
-
-impl Queue<Pod> for Plain {
-    fn push(&mut self, delta: Delta<Pod>, _: &dyn Known<Pod>) -> Result<(), KeyError<Pod>> {
-        self.single(delta);
-        Ok(())
-    }
-
-    fn replace(
-        &mut self,
-        list: Replaced<Pod>,
-        known: &dyn Known<Pod>,
-    ) -> Result<(), KeyErrors<Pod>> {
-        let Replaced {
-            source,
-            objects,
-            revision,
-        } = list;
-        known.for_each(&mut |from, name, object| {
-            if from == source && objects.iter().all(|listed| listed.object_name() != name) {
-                let gone = Deleted::FinalStateUnknown {
-                    name: name.clone(),
-                    last_known: Some(object.clone()),
-                };
-                self.single(Delta::new(source, DeltaKind::Deleted(gone)));
-            }
-        });
-        for object in objects {
-            self.single(Delta::new(source, DeltaKind::Replaced(object)));
-        }
-        self.single(Delta::new(source, DeltaKind::Bookmark { revision }));
-        Ok(())
-    }
-
-    fn resync(&mut self, _: &dyn Known<Pod>) {}
-
-    fn pop_batch(&mut self, room: usize) -> Option<Batch<Pod>> {
-        if room == 0 {
-            return None;
-        }
-        self.0.pop_front()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-}
-
-const QUEUES: usize = 5;
-
-/// The same informer over every queue.
-fn over_each_queue(informer: impl Fn() -> Builder<Pod>) -> [(&'static str, Builder<Pod>); QUEUES] {
-    [
-        ("in order", informer()),
-        (
-            "one by one",
-            informer().queue(InOrder::new().batch_size(1)).batch_size(1),
-        ),
-        ("by keys", informer().queue(DeltaFifo::new())),
-        (
-            "as sync",
-            informer().queue(DeltaFifo::new().emit_replaced(false)),
-        ),
-        ("plain", informer().queue(Plain::default())),
-    ]
-}
-
-/// What a server tells from which it is known that it has gone back, or may have.
-struct Notice {
-    what: &'static str,
-    /// What the watch tells, after a list at revision 5, and how it ends.
-    watch: (String, Then),
-    /// What is answered then, before everything is told anew.
-    answers: fn() -> Vec<Answer>,
-    /// At which revisions it is.
-    revisions: &'static [u64],
-    says: Says,
-}
-
-#[derive(Clone, Copy)]
-enum Says {
-    WentBack,
-    Doubt,
-}
-
-const BACK_OR_ON: &[u64] = &[4, 5, 9];
-
-fn notices(way: InitialList) -> Vec<Notice> {
-    use Says::{Doubt, WentBack};
-
-    let notice = |says, what, watch, answers| Notice {
-        what,
-        watch,
-        answers,
-        revisions: BACK_OR_ON,
-        says,
-    };
-    // That is also what a server says that lags behind, so what is listed next must say it too.
-    let refused = |what, watch| Notice {
-        revisions: &[4],
-        ..notice(WentBack, what, watch, || {
-            vec![Answer::Refuse(Class::TooLargeResourceVersion)]
-        })
-    };
-    let silent = || (String::new(), Then::Hangs);
-    let cut = || (String::new(), Then::Breaks(Class::Connection));
-    let expired = || (error_event(EXPIRED), Then::Ends);
-    let older = || (event("DELETED", &item("z", 3, "old")), Then::Hangs);
-    let older_bookmark = || (bookmark(3, "null"), Then::Hangs);
-    let older_probe = || vec![body(list(3, "", &[]))];
-    // Later, so that the cache has the object.
-    let second = Duration::from_secs(1);
-    let contradicts = Then::Goes(second, |_| event("MODIFIED", &item("b", 1, "old")));
-    let mut notices = vec![
-        notice(
-            WentBack,
-            "an event older than its object",
-            (String::new(), contradicts),
-            Vec::new,
-        ),
-        // The probe says it.
-        notice(WentBack, "an older event", older(), older_probe),
-        notice(WentBack, "an older bookmark", older_bookmark(), older_probe),
-        notice(WentBack, "an older probe", cut(), older_probe),
-        refused("an older event, refused", older()),
-        refused("an older bookmark, refused", older_bookmark()),
-        refused("a probe that is refused", cut()),
-        refused("a list that is refused", expired()),
-        notice(Doubt, "a difference", silent(), || {
-            vec![body(list(
-                5,
-                "",
-                &[item("a", 1, "green"), item("b", 3, "red")],
-            ))]
-        }),
-        notice(Doubt, "a comparison that is refused", silent(), || {
-            vec![Answer::Refuse(Class::TooLargeResourceVersion)]
-        }),
-    ];
-    notices.push(if way == InitialList::Streaming {
-        notice(WentBack, "an older end", expired(), || {
-            vec![hangs(streamed(4, &[item("a", 1, "green")]))]
-        })
-    } else {
-        Notice {
-            revisions: &[4],
-            ..notice(WentBack, "an older list", expired(), Vec::new)
-        }
-    });
-    notices
-}
-
 #[tokio::test(start_paused = true)]
-async fn whatever_it_is_noticed_by_and_whichever_queue_is_used_its_list_is_believed() {
+async fn the_list_of_a_restored_server_is_applied_for_every_notice_and_every_queue() {
     let red = [item("a", 1, "red"), item("b", 2, "red")];
     let green = [item("a", 1, "green"), item("b", 2, "red")];
     let grown = [&green[..], &[item("c", 10, "red")]].concat();
@@ -283,14 +120,14 @@ async fn whatever_it_is_noticed_by_and_whichever_queue_is_used_its_list_is_belie
                 };
                 for (queue, building) in over_each_queue(informer) {
                     let what = format!("{} → {revision}, {way:?}, {queue}", notices(way)[at].what);
-                    believed(building, &what).await;
+                    check_applied(building, &what).await;
                 }
             }
         }
     }
 }
 
-async fn believed(building: Builder<Pod>, what: &str) {
+async fn check_applied(building: Builder<Pod>, what: &str) {
     let informer = run(building);
     let [heard, merged] = [Colours::default(), Colours::default()];
     informer.pods.handler(heard.clone()).register().unwrap();
@@ -307,16 +144,16 @@ async fn believed(building: Builder<Pod>, what: &str) {
     assert_eq!(colours, ["green", "red", "red"], "{what}");
     let expected = ["a red", "a red → green", "b red", "b red → red", "c red"];
     assert_eq!(heard.sorted(), expected, "{what}");
-    // It may hear in one what came in two, and not less.
+    // A coalescing handler may receive both changes as one event, but not less.
     let merged = merged.sorted();
     let last_of_a = merged.iter().rfind(|line| line.starts_with("a "));
     assert!(last_of_a.unwrap().ends_with("green"), "{what}: {merged:?}");
     informer.stop().await;
 }
 
-/// What was written is lost, and the server has passed its revision when everything is told.
+/// The write is lost, and the server has passed its revision when the relist completes.
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_what_a_put_back_server_has_passed_ends_with_that_it_went_back() {
+async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {
         for at in 0..notices(way).len() {
             if !notices(way)[at].revisions.contains(&9) {
@@ -332,7 +169,7 @@ async fn a_wait_for_what_a_put_back_server_has_passed_ends_with_that_it_went_bac
                     answers.push(Answer::Refuse(Class::TooManyRequests));
                     answers.extend(listed(way, (9, &all), "", Then::Hangs));
                     if is_empty && way == InitialList::Streaming {
-                        // That nothing is left is confirmed.
+                        // An empty streaming list is confirmed by a list.
                         answers.push(body(list(9, "", &all)));
                     }
                     Script::streaming(answers)
@@ -353,10 +190,10 @@ async fn a_wait_for_what_a_put_back_server_has_passed_ends_with_that_it_went_bac
                         wanted: 8.into(),
                         reached: 9.into(),
                     };
-                    // That it differs, or lags behind, does not say that it went back.
-                    let expected = match notice.says {
-                        Says::WentBack => Err(went_back),
-                        Says::Doubt => Ok(()),
+                    // A difference, or a server that lags behind, does not prove a restore.
+                    let expected = match notice.verdict {
+                        Verdict::WentBack => Err(went_back),
+                        Verdict::Suspected => Ok(()),
                     };
                     assert_eq!(outcome, expected, "{what}");
                     informer.stop().await;
@@ -367,7 +204,7 @@ async fn a_wait_for_what_a_put_back_server_has_passed_ends_with_that_it_went_bac
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_went_back_is_no_reason_to_doubt_another() {
+async fn a_restored_source_does_not_affect_another_source() {
     for by_key in [false, true] {
         let older = bookmark(3, "null");
         let [red, green] = ["red", "green"].map(|colour| [item("a", 1, colour)]);
@@ -394,7 +231,7 @@ async fn a_source_that_went_back_is_no_reason_to_doubt_another() {
         let heard = Colours::default();
         informer.pods.handler(heard.clone()).register().unwrap();
         sleep(3 * MINUTE).await;
-        // Of the other the same revision is the same state, whatever it looks like.
+        // For the other source the same revision is the same state, so its changed content is ignored.
         assert_eq!(heard.sorted(), ["a red", "a red → green", "b blue"]);
         let cached = informer.pods.indexer();
         let colours = cached.list().iter().map(app).collect::<Vec<_>>();
@@ -404,17 +241,17 @@ async fn a_source_that_went_back_is_no_reason_to_doubt_another() {
 }
 
 /// The check finds a difference while a list is in progress that was requested for another reason. This list
-/// resolves the suspicion, so the informer treats it as the list that the suspicion requires, and requests again
-/// the objects that were known when it began and so were not decoded.
+/// resolves the difference, so the informer treats it as the relist that the difference requires, and
+/// requests the objects again that were known when it began and so were not decoded.
 #[tokio::test(start_paused = true)]
-async fn a_list_that_voids_a_doubt_is_believed_as_the_one_that_it_stands_for() {
+async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);
     for way in [InitialList::Streaming, InitialList::List] {
         let [red, green] = ["red", "green"].map(|colour| [item("a", 1, colour)]);
         let late = |pause, answer| Answer::After(pause, Box::new(answer));
         let mut answers = listed(way, (5, &red), "", Then::EndsAfter(MINUTE + second));
         let more = [item("a", 1, "green"), item("b", 3, "red")];
-        // It comes by chance when half of its period is over, or all of it.
+        // The check starts at a random time between a half and a whole period.
         answers.push(late(40 * second, body(list(5, "", &more))));
         answers.push(body(list(5, "", &[])));
         answers.push(body(error_event(EXPIRED)));
@@ -439,9 +276,10 @@ async fn a_list_that_voids_a_doubt_is_believed_as_the_one_that_it_stands_for() {
     }
 }
 
-/// The doubt arrives while a list is in progress that has skipped a known object, so the list is repeated.
+/// The check finds a difference while a list is in progress that has skipped a known object, so the list is
+/// repeated.
 #[tokio::test(start_paused = true)]
-async fn doubt_raised_during_a_list_ends_no_wait_and_no_pending_write() {
+async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);
     for way in [InitialList::Streaming, InitialList::List] {
         let all = [item("a", 1, "red")];
@@ -479,7 +317,7 @@ async fn doubt_raised_during_a_list_ends_no_wait_and_no_pending_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_of_its_own_leaves_in_its_indexer_what_it_lists_then() {
+async fn a_standalone_reflector_stores_the_list_of_the_restored_server() {
     for way in [InitialList::Streaming, InitialList::List] {
         for notice in notices(way) {
             // Without an informer there is no consistency check.
@@ -493,7 +331,8 @@ async fn a_reflector_of_its_own_leaves_in_its_indexer_what_it_lists_then() {
             let revision = notice.revisions[0];
             let green = [item("a", 1, "green")];
             if notice.what == "an older list" {
-                // It says so at its end, when what was known has been passed over; so it is asked for again.
+                // The revision at the end of the list reveals the restore, after known objects were
+                // skipped; so the list is repeated.
                 answers.push(body(list(revision, "", &green)));
             }
             answers.extend(listed(way, (revision, &green), "", Then::Hangs));
@@ -509,9 +348,9 @@ async fn a_reflector_of_its_own_leaves_in_its_indexer_what_it_lists_then() {
     }
 }
 
-/// The same object, by its uid, at the revision that it had, and not as it was.
+/// The same object, by its uid, at a revision that was already seen, but in another state.
 #[tokio::test(start_paused = true)]
-async fn what_a_server_makes_of_an_object_after_it_was_put_back_is_heard_at_its_old_revision() {
+async fn an_object_changed_after_a_restore_is_delivered_at_an_already_seen_revision() {
     for way in [InitialList::Streaming, InitialList::List] {
         for at in 0..QUEUES {
             let server = Server::builder().seed([pod("a")]).build();
@@ -529,7 +368,7 @@ async fn what_a_server_makes_of_an_object_after_it_was_put_back_is_heard_at_its_
             sleep(Duration::from_millis(100)).await;
             server.faults().restart_at(1).unwrap();
             server.update(labelled("a", "new")).unwrap();
-            assert_eq!(server.revision(), 2, "its probe tells");
+            assert_eq!(server.revision(), 2, "the probe reveals the restore");
             sleep(MINUTE).await;
             let told = ["a lost → new", "default/b gone"];
             assert_eq!(heard.sorted(), told, "{queue}, {way:?}");

@@ -1,4 +1,4 @@
-//! Informers on either queue, and what a queue hands over when it was held back.
+//! Informers over each queue, and what a blocked queue pops.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use tokio::{sync::Semaphore, time::sleep};
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// A queue that notes each batch it hands over.
+/// A queue that records each batch that it returns.
 struct Noting<Q>(Q, Trace);
 
 impl<Q: Queue<Pod>> Queue<Pod> for Noting<Q> {
@@ -68,8 +68,8 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Holds an informer's queue back by a full buffer, and lets three changes of one pod and a resync
-/// come meanwhile; what the queue then hands over.
+/// Blocks an informer's queue by a full buffer during three changes of one pod and a resync, and returns
+/// what the queue then pops.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])
@@ -78,7 +78,7 @@ async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let informer = run(builder(&server)
         .resync(Duration::from_secs(10))
         .queue(queue));
-    // Enough for the first list and the marker behind it.
+    // Enough for the first list and the sync marker.
     let gate = Arc::new(Semaphore::new(4));
     informer
         .pods
@@ -87,7 +87,7 @@ async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
         .register()
         .unwrap();
     informer.caught_up(&server).await;
-    // Two fill the handler's hands and its buffer.
+    // Two changes occupy the handler and its buffer.
     for n in 1..=3 {
         server.update(labelled("b", &n.to_string())).unwrap();
         sleep(Duration::from_millis(10)).await;
@@ -108,7 +108,7 @@ async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_back_delta_fifo_hands_over_a_keys_deltas_one_after_the_other_and_no_sync() {
+async fn a_blocked_delta_fifo_pops_the_deltas_of_a_key_in_order_and_drops_its_sync() {
     let trace = held_back(DeltaFifo::new(), &Trace::default()).await;
     expect![[r#"
         resync
@@ -122,7 +122,7 @@ async fn a_held_back_delta_fifo_hands_over_a_keys_deltas_one_after_the_other_and
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_back_in_order_queue_resyncs_behind_what_waits() {
+async fn a_blocked_in_order_queue_resyncs_after_the_queued_changes() {
     let trace = held_back(InOrder::new(), &Trace::default()).await;
     expect![[r#"
         resync
@@ -136,7 +136,7 @@ async fn a_held_back_in_order_queue_resyncs_behind_what_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn both_queues_tell_a_handler_the_same_story_of_each_object() {
+async fn both_queues_deliver_the_same_events_per_object() {
     async fn story(queue: impl Queue<Pod> + 'static) -> Vec<String> {
         let server = Server::builder()
             .seed([pod("a"), pod("b"), pod("c")])
@@ -160,7 +160,7 @@ async fn both_queues_tell_a_handler_the_same_story_of_each_object() {
             "[default/a@4, default/c@7, default/d@6]"
         );
         let mut lines: Vec<_> = trace.take().lines().map(str::to_owned).collect();
-        // Across objects the two differ: deletions first, or last.
+        // The two queues order different objects differently: deletions first, or last.
         lines.sort();
         lines
     }

@@ -1,5 +1,4 @@
-//! Never acting on an old cache: waiting for what was written or deleted, and own writes laid over the
-//! cache.
+//! Waits for a write or a deletion to reach the cache, and the overlay of own writes over the cache.
 
 use std::{task::Poll, time::Duration};
 
@@ -24,7 +23,7 @@ use crate::setting::{LONG, Running, builder, labelled, pod, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A pod as a client gets it.
+/// A pod as a client receives it.
 fn typed(answer: Value) -> Pod {
     serde_json::from_value(answer).unwrap()
 }
@@ -56,7 +55,7 @@ async fn watching(builder: Builder<Pod>, server: &Server) -> Running {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_written_is_in_the_cache_when_the_wait_for_it_ends() {
+async fn a_written_object_is_in_the_cache_when_the_wait_for_it_ends() {
     let server = Server::builder().build();
     for builder in [builder(&server), builder(&server).queue(DeltaFifo::new())] {
         let informer = watching(builder, &server).await;
@@ -81,7 +80,7 @@ async fn what_was_written_is_in_the_cache_when_the_wait_for_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_without_order_is_refused_at_once() {
+async fn an_unordered_revision_is_rejected_at_once() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     let never_stored = typed(pod("b"));
@@ -103,7 +102,7 @@ async fn a_revision_without_order_is_refused_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_says_how_far_the_cache_is_when_its_time_is_over() {
+async fn a_wait_that_times_out_reports_the_revision_of_the_cache() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     server.faults().freeze_watches();
@@ -127,7 +126,7 @@ async fn a_wait_says_how_far_the_cache_is_when_its_time_is_over() {
 
 /// Whether a bookmark of a watch reports the revision, or a list after a rejected watch.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_goes_back_ends_the_wait_for_what_it_has_forgotten() {
+async fn a_restored_server_fails_the_wait_for_a_lost_revision() {
     for lists in [false, true] {
         let server = Server::builder().seed([pod("a"), pod("b")]).build();
         let old = server.revision();
@@ -156,18 +155,18 @@ async fn a_server_that_goes_back_ends_the_wait_for_what_it_has_forgotten() {
 
         let anew = create(&server, "anew");
         let wait = informer.pods.wait_for_revision(&anew, LONG);
-        wait.await.expect("revisions count on from there");
+        wait.await.expect("later revisions are reached");
         assert!(informer.pods.indexer().get(&name("anew")).is_some());
         assert!(
             informer.pods.indexer().get(&name("c")).is_none(),
-            "it is forgotten everywhere"
+            "the restored server does not have c"
         );
         informer.stop().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_sources_an_object_names_the_one_that_has_it() {
+async fn a_wait_for_an_object_waits_only_for_the_source_that_has_it() {
     let server = Server::builder().build();
     let of = |namespace: &str| ListWatch::<Pod>::new(server.client()).namespace(namespace);
     let (pods, controller) = kube_informer::SharedInformer::<Pod>::builder(of("kube-public"))
@@ -188,7 +187,7 @@ async fn of_several_sources_an_object_names_the_one_that_has_it() {
 
     let began = Instant::now();
     let written = typed(server.update(labelled("a", "new")).unwrap());
-    // The cache has an older state of it, so the source is known.
+    // The cache has an older state of the object, so its source is known.
     pods.wait_for_revision(&written, LONG).await.unwrap();
     let cached = pods.indexer().get(&name("a")).unwrap();
     assert_eq!(cached.labels().get("app"), Some("new"));
@@ -198,16 +197,16 @@ async fn of_several_sources_an_object_names_the_one_that_has_it() {
     let error = wait.await.unwrap_err();
     assert!(
         matches!(error, RevisionError::Deadline { .. }),
-        "the first source has told nothing since: {error}"
+        "the first source has received nothing since: {error}"
     );
     let wait = pods.wait_for_revision(server.revision(), LONG);
-    wait.await.expect("a bookmark comes at last");
+    wait.await.expect("a bookmark is received in time");
     drop(stop);
     tasks.join_next().await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_is_seen_also_where_there_is_another_of_that_name() {
+async fn a_wait_for_a_deletion_ends_when_another_object_has_the_name() {
     let server = Server::builder().build();
     let first = create(&server, "a");
     let informer = watching(builder(&server), &server).await;
@@ -216,8 +215,8 @@ async fn a_deletion_is_seen_also_where_there_is_another_of_that_name() {
         pods.wait_for_deleted(&name("a"), uid(&first), deadline)
     };
     let began = Instant::now();
-    let in_vain = wait(SECOND).await;
-    assert_eq!(in_vain, Err(DeletedError::Deadline { name: name("a") }));
+    let failed_wait = wait(SECOND).await;
+    assert_eq!(failed_wait, Err(DeletedError::Deadline { name: name("a") }));
     assert_eq!(began.elapsed(), SECOND);
 
     delete(&server, "a");
@@ -240,13 +239,15 @@ async fn a_deletion_is_seen_also_where_there_is_another_of_that_name() {
     let began = Instant::now();
     let ((ended, at), pods) = tokio::join!(waiting, informer.stop());
     assert_eq!(ended, Err(DeletedError::Stopped { name: name("a") }));
-    assert_eq!(at, began, "not at its deadline");
+    assert_eq!(at, began, "the wait ends before its deadline");
     let after = pods.wait_for_deleted(&name("a"), uid(&first), LONG);
-    after.await.expect("what holds at the end holds after it");
+    after
+        .await
+        .expect("a wait after the stop has the same result");
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_the_first_list_nothing_counts_as_deleted() {
+async fn before_the_first_list_no_object_is_reported_as_deleted() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).build();
     let wait = |deadline| pods.wait_for_deleted(&name("b"), "u", deadline);
@@ -259,7 +260,7 @@ async fn before_the_first_list_nothing_counts_as_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_wait_loses_nothing() {
+async fn a_wait_can_be_dropped_after_any_poll_and_repeated() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     let written = create(&server, "b");
@@ -282,13 +283,13 @@ async fn a_dropped_wait_loses_nothing() {
     informer.stop().await;
 }
 
-/// What an overlay reads, in one line.
+/// The content of an overlay, in one line.
 fn listed(overlay: &MutationCache<Pod>) -> String {
     format!("{:?}", overlay.list(&Selector::everything()))
 }
 
 #[tokio::test(start_paused = true)]
-async fn own_writes_are_read_at_once_and_the_caches_when_it_has_caught_up() {
+async fn own_writes_are_read_at_once_and_the_cached_state_after_the_cache_has_caught_up() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let by_app = Indexers::new().with("app", |pod: &Pod| pod.labels().get("app").cloned());
     let informer = watching(builder(&server).indexers(by_app).unwrap(), &server).await;
@@ -315,7 +316,7 @@ async fn own_writes_are_read_at_once_and_the_caches_when_it_has_caught_up() {
     let cached = format!("{:?}", informer.pods.indexer().list());
     assert_eq!(
         cached, "[default/a@1, default/b@2]",
-        "the cache is as it was"
+        "the cache is unchanged"
     );
 
     overlay
@@ -336,7 +337,7 @@ async fn own_writes_are_read_at_once_and_the_caches_when_it_has_caught_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_created_and_deleted_behind_the_informers_back_is_not_read_once_it_knows() {
+async fn an_object_created_and_deleted_while_disconnected_is_not_read_after_the_relist() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     let overlay = informer.pods.overlay();
@@ -349,12 +350,16 @@ async fn what_was_created_and_deleted_behind_the_informers_back_is_not_read_once
     informer.caught_up(&server).await;
     assert_eq!(listed(&overlay), "[default/a@1]");
     overlay.put(made).unwrap();
-    assert_eq!(listed(&overlay), "[default/a@1]", "nor put once more");
+    assert_eq!(
+        listed(&overlay),
+        "[default/a@1]",
+        "a second put has no effect"
+    );
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_overlay_keeps_to_its_limits_and_takes_only_what_has_a_name_and_an_order() {
+async fn an_overlay_enforces_its_limits_and_accepts_only_named_objects_with_ordered_revisions() {
     let server = Server::builder().build();
     let informer = watching(builder(&server), &server).await;
     server.faults().freeze_watches();
@@ -382,7 +387,7 @@ async fn an_overlay_keeps_to_its_limits_and_takes_only_what_has_a_name_and_an_or
     informer.stop().await;
 }
 
-/// Keeps a pod `b` alive, as a controller does: reads the overlay when an event or a lapse wakes it.
+/// Keeps a pod `b` alive, as a controller does: reads the overlay on each event and each lapse.
 async fn keep_alive(server: Server, informer: SharedInformer<Pod>, overlay: MutationCache<Pod>) {
     let mut events = informer.subscribe().unwrap();
     let mut lapsed = overlay.lapsed();
@@ -420,7 +425,7 @@ async fn a_controller_that_reads_the_overlay_is_woken_when_its_write_lapses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_lapses_at_its_time_and_every_stream_reports_it_once() {
+async fn a_write_lapses_after_its_ttl_and_every_stream_reports_it_once() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     let overlay = MutationCache::builder(&informer.pods)
@@ -432,11 +437,11 @@ async fn a_write_lapses_at_its_time_and_every_stream_reports_it_once() {
     assert!(first.poll_next().is_pending());
     let update = server.update(labelled("a", "x")).unwrap();
     overlay.put(typed(update)).unwrap();
-    assert!(first.is_woken(), "it has a timer from now on");
+    assert!(first.is_woken(), "the stream has a timer now");
     assert!(first.poll_next().is_pending());
     let began = Instant::now();
     for wanted in [Some(name("a")), None] {
-        // A dropped future takes nothing.
+        // A dropped future consumes no lapse.
         let dropped = tokio_test::task::spawn(second.next()).poll().is_ready();
         assert!(!dropped || wanted.is_none());
         let next = tokio::time::timeout(LONG, second.next()).await;
@@ -466,7 +471,7 @@ async fn a_write_lapses_at_its_time_and_every_stream_reports_it_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_lapses_is_not_woken_while_nothing_is_laid_over_the_cache() {
+async fn a_stream_of_lapses_is_not_woken_while_the_overlay_is_empty() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = watching(builder(&server), &server).await;
     let overlay = informer.pods.overlay();
@@ -480,7 +485,7 @@ async fn a_stream_of_lapses_is_not_woken_while_nothing_is_laid_over_the_cache() 
     sleep(LONG).await;
     assert!(!lapsed.is_woken());
 
-    // Seen by the cache: the stream looks after each batch, and then rests again.
+    // The write reaches the cache: the stream checks each batch until then, and is not woken afterwards.
     overlay.put(create(&server, "b")).unwrap();
     assert!(lapsed.poll_next().is_pending());
     informer.caught_up(&server).await;

@@ -1,4 +1,4 @@
-//! A reflector of its own: without an informer around it, into an indexer or a store of one's own.
+//! A standalone reflector: without an informer, into an indexer or a custom store.
 
 mod logs;
 mod streams;
@@ -35,7 +35,7 @@ fn kind(api_version: &str, kind: &str, name: &str, revision: u64) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_indexer_is_kept_in_step_with_a_server() {
+async fn a_reflector_keeps_an_indexer_in_sync_with_the_server() {
     let server = Server::builder()
         .seed([setting::labelled("a", "web"), setting::labelled("b", "web")])
         .build();
@@ -66,7 +66,7 @@ async fn an_indexer_is_kept_in_step_with_a_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_that_is_stopped_before_it_starts_asks_for_nothing() {
+async fn a_reflector_stopped_before_its_start_sends_no_request() {
     let script = Script::new([body(list(5, "", &[]))]);
     let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
     let reflector = Reflector::builder(script.clone()).into_indexer(writer);
@@ -78,7 +78,7 @@ async fn a_reflector_that_is_stopped_before_it_starts_asks_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_that_never_runs_has_stopped_when_it_is_dropped() {
+async fn dropping_a_reflector_that_never_ran_reports_it_as_stopped() {
     for is_begun in [false, true] {
         let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
         let reflector = Reflector::builder(Script::new([])).into_indexer(writer);
@@ -96,7 +96,7 @@ async fn a_reflector_that_never_runs_has_stopped_when_it_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_a_reflector_drops_its_request_wherever_it_is() {
+async fn stopping_a_reflector_drops_its_request_in_every_state() {
     let stages = [
         vec![Answer::Never],
         vec![hangs(list(5, "t1", &[pod("a", 1)])[..20].to_owned())],
@@ -117,7 +117,7 @@ async fn stopping_a_reflector_drops_its_request_wherever_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_fails_between_the_store_is_what_was_listed_last() {
+async fn after_failures_the_store_has_the_last_list() {
     let refused = || Answer::Refuse(Class::Server);
     let garbled = |text: &str| hangs(text.to_owned());
     let half = list(8, "", &[pod("a", 1), pod("c", 8)]);
@@ -163,7 +163,7 @@ async fn whatever_fails_between_the_store_is_what_was_listed_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_that_fails_and_a_broken_object_stand_in_the_status() {
+async fn a_failing_index_and_a_broken_object_are_in_the_status() {
     let broken = r#"{"metadata":{"name":"b","resourceVersion":"2"},"spec":7}"#.to_owned();
     let script = Script::new([body(list(5, "", &[pod("a", 1), broken]))]);
     let failing = Indexers::new().try_with("rank", |_: &Pod| Err::<Option<String>, _>("no rank"));
@@ -178,7 +178,7 @@ async fn an_index_that_fails_and_a_broken_object_stand_in_the_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_revision_is_told_to_the_store_with_every_event() {
+async fn the_store_receives_the_revision_with_every_event() {
     let meta = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"30"}}"#;
     let events = [
         event("ADDED", &pod("a", 10)),
@@ -210,7 +210,7 @@ async fn the_revision_is_told_to_the_store_with_every_event() {
     assert_eq!(status.get().sources[0].revision, 40.into());
 }
 
-/// Refuses what it is told to, and notes everything.
+/// Rejects the configured changes, and records everything.
 struct Picky {
     refuse: Vec<&'static str>,
     trace: Trace,
@@ -236,7 +236,7 @@ impl ReflectorStore<Pod> for Picky {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_store_refuses_does_not_count_and_is_listed_again() {
+async fn a_change_that_the_store_rejects_is_relisted() {
     let script = Script::new([
         body(list(5, "", &[])),
         body(list(6, "", &[])),
@@ -260,7 +260,7 @@ async fn what_the_store_refuses_does_not_count_and_is_listed_again() {
         synced.deadline(LONG).await.unwrap();
         assert!(
             began.elapsed() >= Duration::from_millis(800),
-            "it has synced on a refused list"
+            "the reflector has synced with a rejected list"
         );
         sleep(MINUTE / 2).await;
     };
@@ -291,7 +291,7 @@ async fn what_the_store_refuses_does_not_count_and_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_whose_store_is_gone_ends() {
+async fn a_reflector_ends_when_its_store_is_closed() {
     let script = Script::new([body(list(5, "", &[]))]);
     let (send, deltas) = mpsc::channel(1);
     drop(deltas);
@@ -305,7 +305,7 @@ async fn a_reflector_whose_store_is_gone_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_takes_its_time_slows_the_watch_and_not_the_memory() {
+async fn a_slow_store_slows_the_watch_and_memory_stays_bounded() {
     let events: String = (6..40).map(|n| event("ADDED", &pod("a", n))).collect();
     let script = Script::new([body(list(5, "", &[])), hangs(events)]);
     let (send, mut deltas) = mpsc::channel(2);
@@ -318,7 +318,7 @@ async fn a_store_that_takes_its_time_slows_the_watch_and_not_the_memory() {
     let status = reflector.status();
     let drive = async {
         sleep(MINUTE).await;
-        // The list and one event fill the channel, and the revision has come no further.
+        // The list and one event fill the channel, so the revision does not advance further.
         assert_eq!(status.get().sources[0].revision, 6.into());
         for _ in 0..30 {
             deltas.recv().await.unwrap();
@@ -328,7 +328,7 @@ async fn a_store_that_takes_its_time_slows_the_watch_and_not_the_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_another_kind_are_reported_and_all_others_go_on() {
+async fn objects_of_another_kind_are_reported_and_the_others_stored() {
     let events = [
         event("ADDED", &kind("apps/v1", "Deployment", "d", 6)),
         event("MODIFIED", &kind("meta.k8s.io/v1", "Table", "", 7)),
@@ -365,8 +365,8 @@ async fn objects_of_another_kind_are_reported_and_all_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_that_no_failure_led_to_is_not_hopeless_because_of_an_old_refusal() {
-    // The first source has been refused once; its watches close at once, but have events.
+async fn a_fail_fast_wait_ignores_a_rejection_before_the_last_success() {
+    // The first source was rejected once; its watches close at once, but deliver events.
     let forbidden = Answer::RefuseWith(403, r#"{"code":403,"message":"no"}"#);
     let short = |revision| body(event("ADDED", &pod("a", revision)));
     let mut answers = vec![forbidden, body(list(5, "", &[]))];
@@ -386,7 +386,7 @@ async fn a_pause_that_no_failure_led_to_is_not_hopeless_because_of_an_old_refusa
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_s_time_does_not_count_from_the_one_before() {
+async fn the_time_of_a_list_does_not_include_the_list_before() {
     let logs = Logs::capture();
     let expired = error_event(r#"{"code":410,"reason":"Expired"}"#);
     let script = Script::new([
@@ -403,7 +403,7 @@ async fn a_list_s_time_does_not_count_from_the_one_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deletion_of_an_object_that_does_not_decode_brings_its_revision_too() {
+async fn the_deletion_of_an_undecodable_object_advances_the_revision() {
     let broken =
         r#"{"metadata":{"name":"a","namespace":"default","resourceVersion":"7"},"spec":7}"#;
     let script = Script::new([

@@ -1,4 +1,4 @@
-//! What an informer asks for, and what its handlers hear, when the watch does not just go on.
+//! The requests of an informer and the events of its handlers when a watch does not simply continue.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_missed_while_away_is_told_with_the_last_known_state() {
+async fn a_deletion_missed_while_disconnected_is_delivered_with_the_last_known_state() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(listing(&server));
     let trace = Trace::default();
@@ -50,7 +50,7 @@ async fn a_delete_missed_while_away_is_told_with_the_last_known_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_watch_goes_on_from_the_last_event_without_a_list() {
+async fn a_broken_watch_resumes_from_the_last_event_without_a_list() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(listing(&server));
     let trace = Trace::default();
@@ -83,7 +83,7 @@ async fn a_cut_watch_goes_on_from_the_last_event_without_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_tells_changed_objects_and_a_recreated_one_as_an_update() {
+async fn a_relist_delivers_changed_and_recreated_objects_as_updates() {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])
         .build();
@@ -110,7 +110,7 @@ async fn a_relist_tells_changed_objects_and_a_recreated_one_as_an_update() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_has_expired_is_repeated_at_once_at_the_newest_state() {
+async fn an_expired_list_is_repeated_at_once_at_the_newest_state() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(listing(&server));
     informer.caught_up(&server).await;
@@ -126,7 +126,7 @@ async fn a_list_that_has_expired_is_repeated_at_once_at_the_newest_state() {
     assert_eq!(
         before.elapsed(),
         Duration::ZERO,
-        "after health nothing waits"
+        "the first relist after a success is immediate"
     );
     expect![[r#"
         list 0 limit=500: 200
@@ -142,7 +142,7 @@ async fn a_list_that_has_expired_is_repeated_at_once_at_the_newest_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_watch_cache_lists_stay_paged() {
+async fn lists_are_paged_if_the_server_has_no_watch_cache() {
     let pods = (0..1201).map(|n| pod(&format!("p{n:04}")));
     let server = Server::builder()
         .watch_cache(WatchCache::Off)
@@ -175,7 +175,7 @@ async fn without_a_watch_cache_lists_stay_paged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn throttling_pauses_and_watches_again_without_a_list() {
+async fn a_throttled_watch_is_retried_after_a_pause_without_a_list() {
     let server = Server::builder().seed([pod("a")]).build();
     server.faults().answer(Match::watch("pods"), 429).times(2);
     let before = Instant::now();
@@ -200,7 +200,7 @@ async fn throttling_pauses_and_watches_again_without_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_is_asked_again_less_and_less_often() {
+async fn an_unreachable_server_is_retried_with_back_off() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(listing(&server));
     informer.caught_up(&server).await;
@@ -225,13 +225,13 @@ async fn a_server_that_is_away_is_asked_again_less_and_less_often() {
     assert_eq!(
         server.requests().lists("pods").filter(whole).len(),
         1,
-        "nothing expired, so nothing is listed"
+        "without an expiry there is no list"
     );
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_watch_is_given_up_after_its_time_out() {
+async fn a_frozen_watch_fails_after_its_timeout() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(listing(&server));
     informer.caught_up(&server).await;
@@ -272,7 +272,7 @@ async fn bookmarks_advance_the_revision_without_an_event_for_handlers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_unknown_type_and_garbage_lose_nothing() {
+async fn unknown_event_types_and_garbage_lose_no_change() {
     let server = Server::builder().seed([pod("a")]).build();
     let errors = Trace::default();
     let heard = errors.clone();
@@ -311,7 +311,7 @@ async fn events_of_unknown_type_and_garbage_lose_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_refusal_reaches_the_error_handler_and_waiting_says_why() {
+async fn every_rejection_reaches_the_error_handler_and_the_failed_wait() {
     let server = Server::builder().build();
     server
         .faults()
@@ -356,27 +356,30 @@ async fn every_refusal_reaches_the_error_handler_and_waiting_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_on_a_status_may_look_at_the_status() {
+async fn a_status_can_be_read_inside_a_wait_for_it() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(listing(&server));
     let (mut waits, mut looks) = (informer.pods.status(), informer.pods.status());
     let synced = waits.wait_for(|status| status.synced && looks.get().synced);
     let status = tokio::time::timeout(LONG, synced).await.unwrap().unwrap();
     assert_eq!(status.sources.len(), 1);
-    // Gone for good, it never will.
+    // After the stop it never changes again.
     informer.stop().await;
     assert!(looks.wait_for(Status::is_stopped).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_change_of_a_status_is_one_that_comes_after_asking() {
+async fn a_wait_for_the_next_status_returns_only_later_changes() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(listing(&server));
     informer.pods.wait_for_sync().await.unwrap();
     sleep(Duration::from_secs(10)).await;
     let mut status = informer.pods.status();
     let next = tokio::time::timeout(Duration::from_secs(10), status.changed());
-    assert!(next.await.is_err(), "what was before counts as a change");
+    assert!(
+        next.await.is_err(),
+        "an earlier status was returned as a change"
+    );
     informer.stop().await;
     assert!(status.changed().await.is_some());
 }

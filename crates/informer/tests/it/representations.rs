@@ -50,7 +50,7 @@ async fn typed_metadata_only_and_dynamic_informers_see_the_same_object() {
     assert_eq!(
         nodes.indexer().len(),
         1,
-        "cluster-scoped kinds know no namespaces"
+        "cluster-scoped kinds have no namespace"
     );
     let widget = widgets.lister().namespace("default").get("w").unwrap();
     assert_eq!(widget.data["spec"]["size"], 3);
@@ -96,7 +96,7 @@ struct GadgetSpec {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_derived_custom_resource_needs_nothing_more() {
+async fn a_derived_custom_resource_has_typed_and_metadata_informers() {
     let gadget = |name: &str, size: u32| {
         let metadata = json!({"name": name, "namespace": "default"});
         json!({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": metadata, "spec": {"size": size}})
@@ -144,7 +144,7 @@ async fn several_namespaces_behave_as_one_informer() {
         "[billing/b@2, shop/a@1]"
     );
 
-    // A relist of one namespace deletes only what that one brought.
+    // A relist of one namespace deletes only objects of that namespace.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     server.faults().cut_watches();
     server.delete("v1", "configmaps", "shop/a").unwrap();
@@ -159,7 +159,7 @@ async fn several_namespaces_behave_as_one_informer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_the_server_does_not_know_is_said_so_at_once() {
+async fn a_wait_for_a_kind_unknown_to_the_server_fails_at_once() {
     let server = Server::builder().build();
     let factory = SharedInformerFactory::builder(server.client()).build();
     let gvk = GroupVersionKind::gvk("example.com", "v1", "Nothing");

@@ -1,8 +1,9 @@
 //! The exact requests that follow each answer a server can give: when, at which revision, with which
 //! page size. One test per row of the tables under "Reflector" in `docs/client-go.md`.
 //!
-//! Times are those of the paused clock; the pauses between are random, and the same in every run.
+//! Times are those of the paused clock; the pauses are random, and the same in every run.
 
+mod refusals;
 mod watches;
 
 use std::time::Duration;
@@ -23,8 +24,9 @@ use crate::{
 
 const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message":"too old"}"#;
 const INTERNAL: &str = r#"{"kind":"Status","code":500,"reason":"InternalError"}"#;
+const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
 
-/// What is asked for, and what the error handler and the store have at the end.
+/// Asserts the requests, and returns the errors that the handler received and the store at the end.
 async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> Outcome {
     check_with(answers, |reflector| reflector, expected).await
 }
@@ -49,10 +51,14 @@ async fn check_with(
         .on_error(move |error| heard.note(error.to_string()));
     let reflector = configure(builder).into_indexer(writer);
     let running = reflector.run(std::future::pending());
-    // Whatever follows the script hangs, and is given up after a minute at the earliest.
+    // A request after the script hangs, and fails after a minute at the earliest.
     let _ = timeout(Duration::from_secs(50), running).await;
     expected.assert_eq(&script.log.take());
-    assert_eq!(script.unasked(), 0, "not all of the script was asked for");
+    assert_eq!(
+        script.unasked(),
+        0,
+        "a part of the script was not requested"
+    );
     Outcome {
         errors: errors.take(),
         indexer,
@@ -63,7 +69,7 @@ fn opened(text: String) -> Answer {
     hangs(text)
 }
 
-/// A watch that brings this and ends in order after two seconds.
+/// A watch that sends this and closes cleanly after two seconds.
 fn closes(text: String) -> Answer {
     Answer::Body(text, Then::EndsAfter(Duration::from_secs(2)))
 }
@@ -84,10 +90,10 @@ fn bookmark(revision: u64) -> String {
     )
 }
 
-// Which revision is asked for.
+// The requested revision.
 
 #[tokio::test(start_paused = true)]
-async fn the_first_list_is_at_zero_and_the_watch_from_its_revision() {
+async fn the_first_list_is_at_zero_and_the_watch_starts_at_its_revision() {
     let outcome = check(
         [body(list(5, "", &[pod("a", 3)])), opened(String::new())],
         expect![[r#"
@@ -143,7 +149,7 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
 
-/// This source can't be probed, so nothing but the cache can show that it has gone back.
+/// This source cannot be probed, so only the cache can show that the server was restored.
 #[tokio::test(start_paused = true)]
 async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the_last_one() {
     let outcome = check(
@@ -171,7 +177,7 @@ async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_count_as_events_do() {
+async fn bookmarks_advance_the_revision_as_events_do() {
     let outcome = check(
         [
             body(list(5, "", &[])),
@@ -190,9 +196,9 @@ async fn bookmarks_count_as_events_do() {
     assert_eq!(outcome.indexer.snapshot().revision(), 42.into());
 }
 
-/// Something has happened that can't be understood, so its revision does not count.
+/// The event cannot be interpreted, so its revision is not applied.
 #[tokio::test(start_paused = true)]
-async fn behind_an_event_of_an_unknown_type_everything_is_listed() {
+async fn an_event_of_an_unknown_type_is_followed_by_a_relist() {
     let outcome = check(
         [
             body(list(5, "", &[])),
@@ -244,7 +250,7 @@ async fn a_list_that_expires_is_repeated_at_once_at_unset_and_then_after_pauses(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_that_is_too_large_is_left_at_once_in_all_three_wire_forms() {
+async fn a_too_large_revision_is_dropped_at_once_in_all_three_wire_forms() {
     let forms = [
         r#"{"code":504,"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"#,
         r#"{"code":504,"reason":"Timeout","details":{"causes":[{"message":"Too large resource version"}]}}"#,
@@ -276,7 +282,7 @@ async fn a_revision_that_is_too_large_is_left_at_once_in_all_three_wire_forms() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_the_server_calls_zero_is_watched_from_there() {
+async fn a_list_at_revision_zero_is_watched_from_zero() {
     let existing = [event("ADDED", &pod("a", 9)), event("ADDED", &pod("b", 7))];
     check(
         [
@@ -294,10 +300,10 @@ async fn a_list_that_the_server_calls_zero_is_watched_from_there() {
     .await;
 }
 
-// How many objects a page may have.
+// The page size.
 
 #[tokio::test(start_paused = true)]
-async fn a_list_at_zero_that_came_in_pages_lets_relists_be_paged() {
+async fn relists_are_paged_after_a_list_at_zero_was_paged() {
     let relist = || hangs(error_event(INTERNAL));
     check(
         [
@@ -320,7 +326,7 @@ async fn a_list_at_zero_that_came_in_pages_lets_relists_be_paged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_of_a_list_at_unset_are_asked_for_and_not_remembered() {
+async fn a_paged_list_at_unset_does_not_page_later_relists() {
     check(
         [
             Answer::RefuseWith(410, EXPIRED),
@@ -342,7 +348,7 @@ async fn pages_of_a_list_at_unset_are_asked_for_and_not_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_own_page_size_is_asked_for_at_every_revision() {
+async fn a_custom_page_size_is_used_at_every_revision() {
     check_with(
         [
             body(list(5, "t1", &[pod("a", 1)])),
@@ -389,10 +395,10 @@ async fn a_page_that_expires_is_followed_by_the_whole_list_at_the_first_page_s_r
     .await;
 }
 
-// What becomes of a list that is no list.
+// Responses to a list that are not a list.
 
 #[tokio::test(start_paused = true)]
-async fn a_table_is_refused_and_listed_for_again() {
+async fn a_table_is_rejected_and_listed_again() {
     let table = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"rows":[]}"#;
     let outcome = check(
         [body(table.to_owned()), body(list(6, "", &[]))],

@@ -60,7 +60,7 @@ async fn each_handler_is_resynced_at_its_own_period_and_no_request_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_brings_objects_back_as_they_were_is_told_to_handlers_with_resync_only() {
+async fn unchanged_objects_of_a_relist_are_delivered_only_to_handlers_with_resync() {
     for delta_fifo in [false, true] {
         let server = Server::builder().seed([pod("a"), pod("b")]).build();
         let mut informer = builder(&server).resync(SECOND);
@@ -101,7 +101,7 @@ async fn a_list_that_brings_objects_back_as_they_were_is_told_to_handlers_with_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_without_resync_gives_none_to_anyone() {
+async fn an_informer_without_resync_resyncs_no_handler() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let trace = Trace::default();
@@ -119,7 +119,7 @@ async fn an_informer_without_resync_gives_none_to_anyone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_is_logged_and_only_if_somebody_is_due() {
+async fn a_resync_is_logged_only_if_a_handler_is_due() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server).resync(SECOND));
     let logs = Logs::capture();
@@ -131,7 +131,7 @@ async fn a_resync_is_logged_and_only_if_somebody_is_due() {
             .collect::<Vec<_>>()
     };
     sleep(3 * SECOND).await;
-    assert_eq!(log(), [""; 0], "nobody listens");
+    assert_eq!(log(), [""; 0], "no handler is due");
     Trace::default().listen(&informer.pods);
     sleep(2 * SECOND + SECOND / 2).await;
     let lines = log();

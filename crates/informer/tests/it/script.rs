@@ -1,4 +1,4 @@
-//! A transport whose every answer is scripted: what a server of one's own can't be made to do.
+//! A transport with scripted responses, for responses that the embedded server cannot send.
 
 use std::{collections::VecDeque, sync::Arc, task::Poll, time::Duration};
 
@@ -11,19 +11,19 @@ use tokio::time::{Instant, sleep};
 
 use crate::setting::Trace;
 
-/// What is said to one request.
+/// The response to one request.
 pub(crate) enum Answer {
     Refuse(Class),
     /// With this status code and `Status` object.
     RefuseWith(u16, &'static str),
     Never,
-    /// The same, so much later.
+    /// The same, after this time.
     After(Duration, Box<Answer>),
-    /// These bytes, and then the end, or nothing more.
+    /// These bytes, followed by the end or by silence.
     Body(String, Then),
-    /// The same in chunks, none of which is there when the one before has been read.
+    /// The same in chunks; each becomes ready only after the one before was read.
     Chunks(Vec<String>, Then),
-    /// The same for ever, as fast as it is read.
+    /// The same without end, as fast as it is read.
     Flood(&'static str),
     /// The same with this content type; without it, JSON.
     Labelled(&'static str, Box<Answer>),
@@ -35,17 +35,17 @@ pub(crate) enum Then {
     EndsAfter(Duration),
     Breaks(Class),
     Hangs,
-    /// The first, second … of these, each after such a pause, for ever.
+    /// The first, second … of these, each after this pause, without end.
     Goes(Duration, fn(u64) -> String),
 }
 
-/// Answers lists and watches in turn; a request beyond the script hangs.
+/// Answers lists and watches in order; a request beyond the script hangs.
 #[derive(Clone)]
 pub(crate) struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
     /// Verb, revision and continue token.
     pub(crate) requests: Trace,
-    /// The same with the time since the script was made, and with everything that was asked for.
+    /// The same with the time since the script was created, and with every parameter.
     pub(crate) log: Trace,
     begun: Instant,
     streams: bool,
@@ -65,7 +65,7 @@ impl Script {
         }
     }
 
-    /// The same by a source that may be asked for streaming lists.
+    /// The same for a source that supports streaming lists.
     pub(crate) fn streaming(answers: impl IntoIterator<Item = Answer>) -> Self {
         Self {
             streams: true,
@@ -142,7 +142,7 @@ impl Script {
                 }
             };
             let held = body.inspect(move |_| {
-                // Only there to be dropped with the body.
+                // Kept only to be dropped with the body.
                 let _ = &held;
             });
             Ok(match label {
@@ -152,7 +152,7 @@ impl Script {
         })
     }
 
-    /// When, what, and with which parameters; those that every watch has are checked here.
+    /// The time, the verb and the parameters; those that every watch has are asserted here.
     fn line(&self, verb: &str, options: &ListOptions) -> String {
         let at = self.begun.elapsed().as_secs_f64();
         let shown = match options.send_initial_events {

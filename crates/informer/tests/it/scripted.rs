@@ -1,5 +1,5 @@
-//! An informer over a transport whose every answer is scripted: what a server of one's own can't be
-//! made to do.
+//! An informer over a transport with scripted responses, for responses that the embedded server cannot
+//! send.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn names(informer: &Running) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pages_before_an_expired_one_are_void() {
+async fn the_pages_before_an_expired_page_are_discarded() {
     let script = Script::new([
         body(list(5, "more", &[pod("gone", 1), pod("kept", 2)])),
         Answer::Refuse(Class::Expired),
@@ -42,7 +42,7 @@ async fn the_pages_before_an_expired_one_are_void() {
     informer.stop().await;
 }
 
-/// In JSON, whatever its label says.
+/// The body is JSON in spite of its content type.
 fn labelled(content_type: &'static str, answer: Answer) -> Answer {
     Answer::Labelled(content_type, Box::new(answer))
 }
@@ -70,13 +70,13 @@ async fn a_response_in_another_encoding_fails_and_leaves_the_cache_as_it_is() {
     );
     let error = "the server responded with application/vnd.kubernetes.protobuf instead of application/json\n";
     assert_eq!(errors.take(), error.repeat(2));
-    // The informer's copy of the script, and the open watch: the rejected bodies are dropped.
+    // The informer's copy of the script and the open watch exist; the rejected bodies are dropped.
     assert_eq!(script.under_way(), 2);
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_closes_at_once_is_listed_after_only_if_it_brought_nothing() {
+async fn a_watch_that_closes_at_once_without_events_is_followed_by_a_list() {
     let script = Script::new([
         body(list(5, "", &[])),
         body(event("ADDED", &pod("a", 6))),
@@ -96,7 +96,7 @@ async fn a_watch_that_closes_at_once_is_listed_after_only_if_it_brought_nothing(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_read_is_listed_after_and_what_came_before_it_counts() {
+async fn an_unreadable_event_is_followed_by_a_list_and_earlier_events_are_applied() {
     let garbage = event("ADDED", &pod("a", 6)) + "<html>";
     let script = Script::new([
         body(list(5, "", &[])),
@@ -113,7 +113,7 @@ async fn what_can_not_be_read_is_listed_after_and_what_came_before_it_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_stalls_is_given_up_after_a_minute() {
+async fn a_stalled_list_fails_after_a_minute() {
     let whole = list(5, "", &[pod("a", 1)]);
     let half = whole[..whole.len() / 2].to_owned();
     for stalled in [Answer::Never, hangs(half)] {
@@ -130,7 +130,7 @@ async fn a_list_that_stalls_is_given_up_after_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_handler_that_panics_stops_nothing() {
+async fn a_panicking_error_handler_does_not_affect_the_informer() {
     let script = Script::new([
         Answer::Refuse(Class::Server),
         body(list(5, "", &[pod("a", 1)])),
@@ -144,7 +144,7 @@ async fn an_error_handler_that_panics_stops_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_are_counted_since_something_worked() {
+async fn attempts_are_counted_since_the_last_success() {
     let refused = || Answer::Refuse(Class::TooManyRequests);
     let script = Script::new([
         body(list(5, "", &[])),
@@ -167,7 +167,7 @@ async fn attempts_are_counted_since_something_worked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_a_list_has_twice_is_told_once_as_it_was_last() {
+async fn a_duplicate_name_in_a_list_is_delivered_once_in_its_last_state() {
     let script = Script::new([
         body(list(5, "", &[pod("a", 1), pod("b", 2), pod("a", 3)])),
         Answer::Refuse(Class::Expired),
@@ -208,7 +208,7 @@ async fn errors_inside_a_stream_reach_the_error_handler_with_their_class() {
     let heard = classes.clone();
     let informer = run(builder(&script).on_error(move |error| {
         let Error::Transport(error) = error else {
-            panic!("{error} is no failure of a stream");
+            panic!("{error} is not an error of a stream");
         };
         heard.note(format!("{:?}", error.class()));
     }));

@@ -1,8 +1,8 @@
-//! Nothing of a Secret is in a log line, an error, a status, a figure or a `{:?}`, whatever is wrong
-//! with it, with where it was saved, or with the credentials that it was asked for with.
+//! No content of a Secret is in a log line, an error, a status, a metric or a `{:?}`: for errors in the
+//! Secret, in the file that it is saved in, and in the credentials of the requests.
 //!
-//! Not meant: the message of a `Status`, which is the server's own word, and what a program's own
-//! functions say (a transform, an index function, a handler that panics).
+//! Not covered: the message of a `Status`, which is the server's own text, and the output of a program's
+//! own functions (a transform, an index function, a handler that panics).
 
 use std::{error::Error as StdError, fmt, fs, path::Path, sync::Arc, time::Duration};
 
@@ -29,10 +29,10 @@ use crate::{
 
 const PLANTED: &str = "plant3d-s3cret";
 
-/// The same in base64, as it stands in `data`.
+/// The same in base64, as in `data`.
 const ENCODED: &str = "cGxhbnQzZC1zM2NyZXQ=";
 
-/// Everything that was said to people.
+/// All text that was printed.
 #[derive(Clone, Default)]
 struct Said(Arc<Mutex<Vec<String>>>);
 
@@ -55,7 +55,7 @@ impl Said {
         }
     }
 
-    /// Whether nothing of what was planted was said, among so much as this at least.
+    /// Asserts that no planted text was printed, and that at least this much was.
     fn holds_nothing(&self, at_least: usize) {
         let said = self.0.lock();
         assert!(said.len() >= at_least, "only {said:#?}");
@@ -67,7 +67,7 @@ impl Said {
         for text in &*said {
             let in_one: String = text.lines().map(str::trim).collect();
             for form in [PLANTED, ENCODED, as_bytes, &as_lines] {
-                assert!(!in_one.contains(form), "{form} is said: {text}");
+                assert!(!in_one.contains(form), "{form} is printed: {text}");
             }
         }
     }
@@ -110,7 +110,7 @@ fn metadata(name: &str) -> String {
     .to_string()
 }
 
-/// One that is as it should be, and others of which each is wrong in another place.
+/// A valid Secret, and others with an error in one place each.
 fn secrets() -> Vec<String> {
     let quoted = format!("\"{PLANTED}\"");
     let wrong_rests = [
@@ -151,11 +151,11 @@ fn secrets() -> Vec<String> {
     [good].into_iter().chain(wrong).chain(unreadable).collect()
 }
 
-/// Lists and watches that have all of them, in every way in which they can be wrong.
+/// Lists and watches that contain all of them, with every kind of error.
 fn answers() -> Vec<Answer> {
     let secrets = secrets();
     let good = || body(list(5, "", &secrets[..1]));
-    // What is no JSON would break the list around it.
+    // Invalid JSON would break the list around it.
     let fits: Vec<_> = secrets
         .iter()
         .filter(|secret| !secret.ends_with("]]]}"))
@@ -219,7 +219,7 @@ fn builder(script: Script) -> Builder<Secret> {
         .initial_list(InitialList::List)
 }
 
-/// Runs it until it has heard everything, and notes whatever can be printed of it.
+/// Runs the informer until it has received everything, and records all text that it can print.
 async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
     let informer = said.hears(informer);
     let informer = informer
@@ -275,11 +275,15 @@ async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
 const HOURS: Duration = Duration::from_secs(6 * 3600);
 
 #[tokio::test(start_paused = true)]
-async fn nothing_of_a_secret_is_said_whatever_is_wrong_with_it() {
+async fn no_content_of_a_secret_is_printed_for_any_error() {
     let (said, logs) = (Said::default(), Logs::capture_everything());
     let script = Script::new(answers());
     live(&said, builder(script.clone()), HOURS).await;
-    assert_eq!(script.unasked(), 0, "all of it was told");
+    assert_eq!(
+        script.unasked(),
+        0,
+        "a part of the script was not requested"
+    );
     let refuses = builder(Script::new(answers())).try_transform(|_| Err("no".to_owned()));
     live(&said, refuses, HOURS).await;
     let panics = builder(Script::new(answers())).transform(|secret| panic!("{secret:?}"));
@@ -300,7 +304,7 @@ async fn nothing_of_a_secret_is_said_whatever_is_wrong_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_of_a_saved_secret_is_said_wherever_the_file_is_damaged() {
+async fn no_content_of_a_saved_secret_is_printed_for_any_damage_of_the_file() {
     let (said, logs) = (Said::default(), Logs::capture_everything());
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("secrets.jsonl");
     let _ = fs::remove_file(&path);
@@ -320,10 +324,7 @@ async fn nothing_of_a_saved_secret_is_said_wherever_the_file_is_damaged() {
     let minute = Duration::from_secs(60);
     live(&said, warm(), minute).await;
     let text = fs::read_to_string(&path).unwrap();
-    assert!(
-        text.contains(ENCODED),
-        "saved in the clear, as was asked for"
-    );
+    assert!(text.contains(ENCODED), "saved in plain text, as configured");
     for (sound, damaged) in [
         (ENCODED, PLANTED),
         (r#""object":{"#, r#""object":["#),
@@ -338,7 +339,7 @@ async fn nothing_of_a_saved_secret_is_said_wherever_the_file_is_damaged() {
     }
     let logs = logs.take();
     assert!(logs.contains("is damaged"), "{logs}");
-    // What the embedded server is asked and answers, it may say.
+    // The embedded server may log its own requests and responses.
     let ours = logs
         .lines()
         .filter(|line| !line.contains("kube_informer_apiserver"));
@@ -355,11 +356,11 @@ async fn asked(said: &Said, config: Config) {
             live(said, informer, Duration::from_millis(100)).await;
         }
         Err(error) => {
-            // What kube says of it is kube's; as the cause of a failure it is ours.
+            // What kube itself prints is not covered; its error as the cause of a library error is.
             let error = Mutex::new(Some(error));
             let client = RotatingClient::new(move || {
                 let error = error.lock().take();
-                async move { Err::<kube_client::Client, _>(error.expect("it is made once")) }
+                async move { Err::<kube_client::Client, _>(error.expect("the client is created once")) }
             });
             said.debug(&client);
             let informer = SharedInformer::builder(ListWatch::<Secret>::new(client));
@@ -369,7 +370,7 @@ async fn asked(said: &Said, config: Config) {
 }
 
 #[tokio::test]
-async fn nothing_of_credentials_is_said_whatever_is_wrong_with_them() {
+async fn no_credentials_are_printed_for_any_error() {
     let (said, logs) = (Said::default(), Logs::capture_everything());
     let server = Server::builder()
         .token("another", User::new("somebody"))

@@ -1,4 +1,4 @@
-//! What every test begins with: a server, an informer that runs, and a trace of what a handler hears.
+//! The common setup: a server, an informer that runs, and a trace of the events of a handler.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-/// In paused time a wait costs nothing, and one that is in vain still ends.
+/// In paused time a wait is free, and one that fails still ends.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn pod(name: &str) -> Value {
@@ -25,7 +25,7 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// The same with a label, and without a revision, so that writing it is unconditional.
+/// The same with a label and without a revision, so that the update is unconditional.
 pub(crate) fn labelled(name: &str, value: &str) -> Value {
     let mut pod = pod(name);
     pod["metadata"]["labels"] = json!({"app": value});
@@ -38,12 +38,12 @@ pub(crate) fn builder(server: &Server) -> Builder<Pod> {
         .rng_seed(1)
 }
 
-/// The same with lists that are lists: for tests that are about them, or count requests.
+/// The same with plain lists: for tests of lists, or tests that count requests.
 pub(crate) fn listing(server: &Server) -> Builder<Pod> {
     builder(server).initial_list(InitialList::List)
 }
 
-/// The same with lists that are streamed.
+/// The same with streaming lists.
 pub(crate) fn streaming(server: &Server) -> Builder<Pod> {
     builder(server).initial_list(InitialList::Streaming)
 }
@@ -71,7 +71,7 @@ pub(crate) fn run(builder: Builder<Pod>) -> Running {
 }
 
 impl Running {
-    /// Waits until the cache has what the server has, and every handler has heard of it.
+    /// Waits until the cache matches the server, and every handler has received the changes.
     pub(crate) async fn caught_up(&self, server: &Server) {
         self.pods.wait_for_sync().deadline(LONG).await.unwrap();
         self.pods
@@ -83,7 +83,7 @@ impl Running {
             .expect("the handlers are idle in time");
     }
 
-    /// Drops it where it stands.
+    /// Drops the run at its current await point.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.is_err_and(|error| error.is_cancelled()));
@@ -96,7 +96,7 @@ impl Running {
     }
 }
 
-/// What a handler heard, a line each.
+/// The events that a handler received, one per line.
 #[derive(Clone, Default)]
 pub(crate) struct Trace(Arc<Mutex<Vec<String>>>);
 
@@ -155,7 +155,7 @@ pub(crate) fn show(event: &Event<Pod>) -> String {
     }
 }
 
-/// The lists and watches that a server was asked for, a line each.
+/// The lists and watches that a server received, one per line.
 pub(crate) fn requests(server: &Server) -> String {
     let log = server.requests();
     let wanted = |request: &&LoggedRequest| matches!(request.verb, Verb::List | Verb::Watch);

@@ -1,4 +1,4 @@
-//! What the status says, in every path, and what a wait that was in vain says with it.
+//! The status in every state of an informer, and the errors of failed waits.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -21,14 +21,14 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Of an informer that asks with LIST.
+/// The status of an informer with plain lists.
 fn builder(script: &Script) -> Builder<Pod> {
     SharedInformer::builder(script.clone())
         .name("pods")
         .rng_seed(1)
 }
 
-/// Writes down every state of a status, a line each.
+/// Records every state of a status, one per line.
 async fn lines(mut status: StatusReader) -> String {
     let trace = Trace::default();
     trace.note(status.get().to_string());
@@ -42,7 +42,7 @@ async fn lines(mut status: StatusReader) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_life_is_told_with_what_went_wrong_and_how_long_ago() {
+async fn the_status_reports_each_activity_and_the_last_error_with_its_age() {
     let ends = |text, seconds| Answer::Body(text, Then::EndsAfter(Duration::from_secs(seconds)));
     let script = Script::new([
         Answer::Refuse(Class::Forbidden),
@@ -68,7 +68,7 @@ async fn a_life_is_told_with_what_went_wrong_and_how_long_ago() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_was_in_vain_says_why_and_since_when() {
+async fn a_failed_wait_reports_the_cause_and_its_age() {
     let server = Server::builder().build();
     server.faults().answer(Match::list("pods"), 403).times(1000);
     let informer = run(setting::listing(&server));
@@ -94,7 +94,7 @@ async fn a_wait_that_was_in_vain_says_why_and_since_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_a_handler_says_that_it_is_the_handler_that_is_late() {
+async fn a_failed_wait_for_a_handler_names_the_handler_as_the_cause() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let informer = run(setting::builder(&server));
     let stuck = informer.pods.on_add(|_, _| std::future::pending::<()>());
@@ -107,7 +107,7 @@ async fn a_wait_for_a_handler_says_that_it_is_the_handler_that_is_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_is_over_is_shown_with_its_age_and_not_as_lasting() {
+async fn a_resolved_error_is_shown_with_its_age() {
     let script = Script::new([
         Answer::Refuse(Class::Server),
         body(list(5, "", &[])),
@@ -125,7 +125,7 @@ async fn an_error_that_is_over_is_shown_with_its_age_and_not_as_lasting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_opened_watch_ends_a_series_of_failures_too() {
+async fn an_opened_watch_ends_a_series_of_failures() {
     let script = Script::new([
         body(list(5, "", &[])),
         Answer::Refuse(Class::TooManyRequests),
@@ -141,7 +141,7 @@ async fn an_opened_watch_ends_a_series_of_failures_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_of_several_sources_says_how_many_are_listed() {
+async fn the_status_of_several_sources_reports_how_many_are_listed() {
     let good = || Script::new([body(list(5, "", &[])), Answer::Never]);
     let bad = Script::new([Answer::Refuse(Class::Forbidden), Answer::Never]);
     let informer = run(builder(&good()).source(bad).source(good()));
@@ -155,7 +155,7 @@ async fn a_status_of_several_sources_says_how_many_are_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_not_in_the_cache_yet_is_said_to_be_listed() {
+async fn the_status_reports_listing_until_the_list_is_in_the_cache() {
     let pods: Vec<_> = (0..3 * BATCH).map(|n| pod(&format!("p{n}"), 1)).collect();
     let script = Script::new([body(list(5, "", &pods)), Answer::Never]);
     let informer = run(builder(&script).queue(DeltaFifo::new()));
@@ -174,9 +174,9 @@ async fn a_list_that_is_not_in_the_cache_yet_is_said_to_be_listed() {
     informer.stop().await;
 }
 
-/// The first list takes the handler's only place after the one that it is hearing.
+/// The first list occupies the handler's only buffer place after the event in progress.
 #[tokio::test(start_paused = true)]
-async fn no_full_handler_keeps_a_first_list_out_of_the_cache() {
+async fn a_full_handler_does_not_keep_the_first_list_out_of_the_cache() {
     let good = |name| Script::new([body(list(5, "", &[pod(name, 1)])), Answer::Never]);
     let informer = run(builder(&good("a")).source(good("b")).source(good("c")));
     informer
@@ -193,7 +193,7 @@ async fn no_full_handler_keeps_a_first_list_out_of_the_cache() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn broken_objects_and_index_errors_are_in_the_line_for_people() {
+async fn broken_objects_and_index_errors_are_in_the_displayed_status() {
     let broken = r#"{"metadata":{"name":"b","namespace":"default","labels":7}}"#.to_owned();
     let script = Script::new([
         body(list(5, "", &[pod("a", 1), broken])),

@@ -1,6 +1,6 @@
-//! Ends of every kind, at every point; and handlers that come and go while much happens.
+//! Stops and drops at every await point, and handlers that are registered and removed under load.
 //!
-//! Whatever is heard goes through [`Replay`], which knows what may follow what.
+//! All events pass through [`Replay`], which knows the allowed sequences.
 
 mod traffic;
 
@@ -41,7 +41,7 @@ pub(crate) fn alive() -> usize {
     metrics.num_alive_tasks()
 }
 
-/// Lets all other tasks run until there are no more of them than before; time does not pass.
+/// Runs all other tasks until their number is back at the baseline; time does not advance.
 pub(crate) async fn until_gone(baseline: usize) -> bool {
     for _ in 0..1000 {
         if alive() <= baseline {
@@ -52,13 +52,13 @@ pub(crate) async fn until_gone(baseline: usize) -> bool {
     false
 }
 
-/// Keeps what it was told, and fails where that can't follow from what it was told before.
+/// Records its events, and as faults those that cannot follow the earlier ones.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<Told>>);
 
 #[derive(Default)]
 struct Told {
-    /// Name and revision of each object, as told last.
+    /// The name and the last delivered revision of each object.
     objects: BTreeMap<String, String>,
     synced: bool,
     faults: Vec<String>,
@@ -107,7 +107,7 @@ impl Replay {
         pods.handler(self.clone()).register().unwrap()
     }
 
-    /// What was told leads to what is in the cache, by steps that follow from each other.
+    /// Asserts that the events lead to the content of the cache, each a valid successor of the one before.
     fn check(&self, pods: &SharedInformer<Pod>) {
         let told = self.0.lock();
         assert_eq!(told.faults, [""; 0]);
@@ -122,7 +122,7 @@ impl Replay {
     }
 }
 
-/// Everything that hangs on an informer while it is stopped.
+/// All handlers and waits of an informer while it is stopped.
 struct Hanging {
     pods: SharedInformer<Pod>,
     registrations: Vec<Registration<Pod>>,
@@ -152,7 +152,7 @@ fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     waits.spawn(pods.wait_for_sync().into_future().map(|_| ()));
     let index = pods.clone();
     waits.spawn(async move {
-        // Refused or not, it is answered.
+        // Rejected or not, the call returns.
         let _ = index
             .add_index("name", |pod: &Pod| pod.metadata.name.clone())
             .await;
@@ -165,7 +165,7 @@ fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
 }
 
 impl Hanging {
-    /// No wait for an informer that has ended lasts for ever.
+    /// Asserts that no wait for an ended informer lasts for ever.
     async fn all_end(mut self, at: usize) {
         let ends = async {
             while let Some(ended) = self.waits.join_next().await {
@@ -177,13 +177,13 @@ impl Hanging {
             self.pods.handlers_idle().await;
         };
         let ended = timeout(Duration::from_secs(30), ends).await;
-        assert!(ended.is_ok(), "somebody waits for ever, stopped at {at}");
+        assert!(ended.is_ok(), "a wait does not end, stopped at {at}");
         self.pods.subscribe().unwrap_err();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drop_at_any_await_leaves_no_task_and_nobody_waiting() {
+async fn a_drop_at_any_await_leaves_no_task_and_ends_every_wait() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let client = server.client();
     sleep(Duration::from_secs(1)).await;
@@ -224,7 +224,7 @@ async fn a_drop_at_any_await_leaves_no_task_and_nobody_waiting() {
     }
 }
 
-/// Until it has synced, and 20 steps of others more.
+/// Runs until it has synced, and 20 more steps of other tasks.
 async fn a_while_after(synced: WaitForSync) {
     synced.await.unwrap();
     for _ in 0..20 {
@@ -232,7 +232,7 @@ async fn a_while_after(synced: WaitForSync) {
     }
 }
 
-/// Polls a run so often, lets others go on in between, and drops it; whether it had come to its end.
+/// Polls a run this often while other tasks run, and drops it; returns whether it had completed.
 async fn dropped_after<T>(polls: usize, run: impl Future<Output = T>) -> bool {
     let mut run = pin!(run);
     for _ in 0..polls {
@@ -312,7 +312,7 @@ async fn a_shutdown_at_any_await_has_ended_every_task_when_the_run_returns() {
             }
             drop(stop);
             running.await.unwrap();
-            // The connection's own tasks end a moment later; the informer's are gone.
+            // The tasks of the connection end a moment later; those of the informer have ended.
             assert!(pods.is_stopped() && pods.status().get().is_stopped());
             assert!(
                 registration.remove().now_or_never().is_some(),
@@ -336,7 +336,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test]
-async fn a_handler_on_a_thread_of_its_own_ends_with_a_controller_that_is_dropped() {
+async fn a_handler_on_a_dedicated_thread_ends_when_the_controller_is_dropped() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     for started in [false, true] {
         let (pods, controller) = builder(&server).build();
@@ -359,7 +359,7 @@ async fn a_handler_on_a_thread_of_its_own_ends_with_a_controller_that_is_dropped
             let mut running = pin!(controller.run(std::future::pending()));
             tokio::select! {
                 biased;
-                _ = &mut running => unreachable!("nobody stops it"),
+                _ = &mut running => unreachable!("the run is not stopped"),
                 permit = called.acquire() => permit.unwrap().forget(),
             }
         } else {
@@ -368,7 +368,7 @@ async fn a_handler_on_a_thread_of_its_own_ends_with_a_controller_that_is_dropped
         while !pods.is_stopped() {
             yield_now().await;
         }
-        // The callback that blocks its thread ends, and the next one does not begin.
+        // The callback that blocks its thread returns, and the next one does not start.
         drop(let_go);
         registration.remove().await;
         gone.acquire().await.unwrap().forget();
@@ -422,7 +422,7 @@ async fn a_wait_for_sync_ends_in_every_way_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_for_a_handler_that_is_removed_says_so() {
+async fn a_wait_for_a_removed_handler_reports_its_removal() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server));
     let gate = Arc::new(Semaphore::new(0));

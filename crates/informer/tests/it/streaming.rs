@@ -1,5 +1,5 @@
-//! Streaming lists: one watch that begins with everything there is. What reaches the store and when,
-//! what follows when it does not come to its end, and what a server says that can't.
+//! Streaming lists: what reaches the store and when, what follows a stream that does not reach its end
+//! bookmark, and the fallback for servers without streaming lists.
 
 mod losses;
 mod servers;
@@ -56,13 +56,13 @@ fn end(revision: u64) -> String {
 }
 
 struct Outcome {
-    /// What the store was given.
+    /// The changes that the store received.
     heard: String,
     errors: String,
     under_way: usize,
 }
 
-/// What is asked for within this time, and what comes of it.
+/// Runs a reflector for this time, and returns its requests and their outcome.
 async fn check(
     answers: impl IntoIterator<Item = Answer>,
     within: Duration,
@@ -109,7 +109,7 @@ fn show(delta: &Delta<Pod>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_is_one_request_one_change_and_goes_on_as_the_watch() {
+async fn a_streaming_list_is_one_request_and_one_change_and_continues_as_the_watch() {
     let stream = [
         added("a", 3),
         added("b", 2),
@@ -136,7 +136,7 @@ async fn a_streaming_list_is_one_request_one_change_and_goes_on_as_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_changed_or_deleted_before_the_end_is_applied_and_nothing_of_it_told() {
+async fn changes_before_the_end_bookmark_are_applied_and_not_delivered() {
     let stream = [
         added("a", 3),
         added("b", 2),
@@ -161,7 +161,7 @@ async fn what_is_changed_or_deleted_before_the_end_is_applied_and_nothing_of_it_
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_the_end_nothing_is_in_the_store_and_only_true_is_an_end() {
+async fn the_store_is_empty_before_the_end_bookmark_and_only_true_marks_the_end() {
     let stream = [
         added("a", 3),
         bookmark_saying(5, r#"{"k8s.io/initial-events-end":"false"}"#),
@@ -189,7 +189,7 @@ async fn before_the_end_nothing_is_in_the_store_and_only_true_is_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_status_tells_how_many_objects_have_been_streamed() {
+async fn the_status_reports_how_many_objects_have_been_streamed() {
     let late = Answer::Body(added("a", 3) + &added("b", 2), Then::Hangs);
     let script = Script::streaming([late]);
     let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
@@ -208,7 +208,7 @@ async fn the_status_tells_how_many_objects_have_been_streamed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_closes_is_opened_again_and_one_that_expires_is_streamed_after() {
+async fn a_closed_watch_is_reopened_and_an_expired_one_is_followed_by_a_streaming_list() {
     let outcome = check(
         [
             Answer::Body(added("a", 2) + &end(3), Then::EndsAfter(2 * SECOND)),
@@ -237,7 +237,7 @@ async fn a_watch_that_closes_is_opened_again_and_one_that_expires_is_streamed_af
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_refusal_but_throttling_and_expiry_is_listed_in_the_same_attempt() {
+async fn any_rejection_except_throttling_and_expiry_falls_back_to_a_list_in_the_same_attempt() {
     let statuses = [
         (400, r#"{"code":400,"reason":"BadRequest","message":"no"}"#),
         (
@@ -277,7 +277,7 @@ async fn any_refusal_but_throttling_and_expiry_is_listed_in_the_same_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn throttled_streaming_lists_are_asked_for_again_and_never_listed() {
+async fn throttled_streaming_lists_are_retried_without_a_fallback_list() {
     let throttled = || {
         Answer::RefuseWith(
             429,
@@ -304,7 +304,7 @@ async fn throttled_streaming_lists_are_asked_for_again_and_never_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_retry_begins_clean_and_the_third_early_end_is_listed() {
+async fn each_retry_starts_empty_and_the_third_early_end_falls_back_to_a_list() {
     let early = |name| Answer::Body(added(name, 3), Then::EndsAfter(2 * SECOND));
     let outcome = check(
         [
@@ -344,7 +344,7 @@ async fn each_retry_begins_clean_and_the_third_early_end_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_that_always_expires_is_no_hot_loop() {
+async fn a_revision_that_always_expires_is_retried_with_pauses() {
     let expired = || hangs(error_event(EXPIRED));
     check(
         [
@@ -370,8 +370,9 @@ async fn a_revision_that_always_expires_is_no_hot_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_without_an_end_is_listed_after_ten_seconds_without_a_new_object() {
-    // An old server ignores what it was asked for: what there is, and then changes for ever.
+async fn a_stream_without_an_end_bookmark_falls_back_to_a_list_after_ten_seconds_without_a_new_object()
+ {
+    // An old server ignores the parameter: it sends the existing objects, and then changes without end.
     let mut changes = added("a", 3) + &added("b", 2);
     for revision in 6..40 {
         changes += &event("MODIFIED", &pod("a", revision));
@@ -396,7 +397,7 @@ async fn a_stream_without_an_end_is_listed_after_ten_seconds_without_a_new_objec
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_at_all_is_waited_for_as_for_a_list() {
+async fn an_unanswered_streaming_list_times_out_as_a_list_does() {
     check(
         [Answer::Never, hangs(end(5))],
         100 * SECOND,
@@ -426,10 +427,10 @@ async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
         .initial_list(InitialList::Streaming)
         .into_indexer(writer);
     reflector.run(sleep(SECOND / 2)).await;
-    assert_eq!(script.requests.len(), 1, "it was stopped in its pause");
+    assert_eq!(script.requests.len(), 1, "the stop came during the pause");
 }
 
-/// Streams bookmarks that are ready whenever they are looked at, a second apart; lists as scripted.
+/// Streams bookmarks that are always ready, a second apart; lists as scripted.
 struct Busy(Script);
 
 impl ListerWatcher for Busy {
@@ -451,7 +452,7 @@ impl ListerWatcher for Busy {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_never_silent_does_not_outlast_its_time_either() {
+async fn a_stream_that_is_never_silent_fails_at_its_time_limit() {
     let lists = Script::new([]);
     let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
     let reflector = Reflector::builder(Busy(lists.clone()))

@@ -1,4 +1,4 @@
-//! Transforms: once per state, before the cache and every handler, never on what is cached.
+//! Transforms run once per state, before the cache and every handler, and never on cached objects.
 
 use std::{
     sync::{
@@ -20,10 +20,10 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// How often an object has been transformed, as it says itself.
+/// The number of transforms of an object, which the object records.
 const TIMES: &str = "transformed";
 
-/// A transform that is not idempotent: were it applied twice to a state, the state would say so.
+/// A transform that is not idempotent: an object that is transformed twice shows it.
 fn count(calls: &Arc<AtomicUsize>) -> impl Fn(&mut Pod) + Send + Sync + 'static + use<> {
     let calls = Arc::clone(calls);
     move |pod| {
@@ -65,7 +65,7 @@ fn listen(pods: &SharedInformer<Pod>) -> Trace {
     trace
 }
 
-/// Everything that can happen to an object; what a handler hears, and how often was transformed.
+/// Every kind of change to an object; returns the events of a handler, and the number of transforms.
 async fn story(queue: impl Queue<Pod> + 'static) -> (String, usize) {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])
@@ -96,7 +96,7 @@ async fn story(queue: impl Queue<Pod> + 'static) -> (String, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_state_is_transformed_once_and_nothing_else_is_ever_seen() {
+async fn each_state_is_transformed_once_and_only_transformed_states_are_visible() {
     let (story_in_order, calls) = story(InOrder::new()).await;
     expect![[r#"
         +default/a@1 ×1
@@ -110,14 +110,14 @@ async fn each_state_is_transformed_once_and_nothing_else_is_ever_seen() {
         default/a@4 ×1 → 4 ×1
     "#]]
     .assert_eq(&story_in_order);
-    // Three of the list, an update and a deletion; what the second list brought was known.
+    // Three objects of the list, an update and a deletion; the second list contains only known states.
     assert_eq!(calls, 5);
     let per_key = story(DeltaFifo::new()).await;
     assert_eq!(per_key, (story_in_order, calls));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn readers_never_see_a_transform_at_work() {
+async fn readers_never_see_a_partial_transform() {
     let server = Server::builder()
         .seed((0..5).map(|n| pod(&format!("p{n}"))))
         .build();

@@ -1,4 +1,4 @@
-//! An informer with much to apply, and everybody else on its thread.
+//! An informer with many changes to apply shares its thread with other tasks.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tokio::task::yield_now;
 use crate::setting::{builder, pod, run};
 
 #[tokio::test(start_paused = true)]
-async fn a_long_list_on_a_delta_fifo_leaves_others_a_turn_after_each_batch() {
+async fn a_long_list_over_a_delta_fifo_yields_after_each_batch() {
     let all = 2 * BATCH + BATCH / 2;
     let pods = (0..all).map(|n| pod(&format!("p{n}")));
     let server = Server::builder().seed(pods).build();

@@ -31,7 +31,7 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// A streaming list, to its end.
+/// A streaming list with its end bookmark.
 fn streamed(revision: u64, pods: &[String]) -> String {
     let added: String = pods.iter().map(|pod| event("ADDED", pod)).collect();
     added + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
@@ -51,7 +51,7 @@ async fn listening(builder: Builder<Pod>) -> (Running, Trace) {
     (informer, trace)
 }
 
-/// An event each second: grants of access to old objects, and changes of one that is new.
+/// An event per second: grants of access to old objects, and changes of a new one.
 fn grants(second: u64) -> String {
     match second {
         1 => event("ADDED", &pod("granted", 3)) + &event("ADDED", &pod("too", 2)),
@@ -90,10 +90,13 @@ async fn events_of_old_objects_cost_one_probe_and_no_list() {
             "add default/a@5 (initial)\nsynced\nadd default/granted@3\nadd default/too@2\n\
              update default/a@5 → 12\nadd default/later@1\ndelete default/granted@3\n\
              update default/a@12 → 17\n",
-            "nobody is told anything else, by key: {by_key}"
+            "no other event is delivered, by key: {by_key}"
         );
         assert_eq!(waits.await, Ok(()));
-        assert!(mutations.find(&own).is_some(), "a pending write goes on");
+        assert!(
+            mutations.find(&own).is_some(),
+            "a pending write stays pending"
+        );
         let status = informer.pods.status().get();
         assert_eq!(status.sources[0].revision, 17.into());
         assert!(status.last_error().is_none());
@@ -102,7 +105,7 @@ async fn events_of_old_objects_cost_one_probe_and_no_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn collection_is_probed_again_after_its_next_list() {
+async fn a_collection_is_probed_again_after_its_next_list() {
     let old = |name: &str| event("ADDED", &pod(name, 3));
     let script = Script::streaming([
         hangs(streamed(10, &[]) + &old("b") + &old("c")),
@@ -120,7 +123,7 @@ async fn collection_is_probed_again_after_its_next_list() {
             Then::EndsAfter(SECOND * 400),
         ),
         body(list(10, "", &[])),
-        // The watch is closed before its time.
+        // The watch closes before its timeout.
         body(list(10, "", &[])),
         body(error_event(EXPIRED)),
         hangs(streamed(20, &all) + &old("d")),
@@ -136,7 +139,7 @@ async fn collection_is_probed_again_after_its_next_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn probe_beside_a_watch_delays_no_event_and_its_refusal_ends_nothing() {
+async fn a_probe_during_a_watch_delays_no_event_and_its_rejection_keeps_the_watch() {
     let late = Answer::After(
         SECOND * 30,
         Box::new(Answer::Refuse(Class::TooManyRequests)),
@@ -148,7 +151,10 @@ async fn probe_beside_a_watch_delays_no_event_and_its_refusal_ends_nothing() {
     ]);
     let (informer, trace) = listening(builder(&script)).await;
     sleep(SECOND * 10 + SECOND / 2).await;
-    assert!(trace.take().ends_with("→ 22\n"), "while the probe waits");
+    assert!(
+        trace.take().ends_with("→ 22\n"),
+        "events are delivered while the probe is in progress"
+    );
     sleep(SECOND * 150).await;
     let log = script.log.take();
     assert_eq!(
@@ -182,9 +188,9 @@ async fn disabled_detection_probes_nothing_and_keeps_the_last_revision() {
     informer.stop().await;
 }
 
-/// A proxy, or a server whose cache is not filled, may end a streaming list before it has begun.
+/// A proxy, or a server whose watch cache is not ready, may end a streaming list before its first object.
 #[tokio::test(start_paused = true)]
-async fn streaming_list_without_objects_empties_a_cache_only_if_a_list_confirms_it() {
+async fn an_empty_streaming_list_empties_the_cache_only_if_a_list_confirms_it() {
     let first = || Answer::Body(streamed(10, &[pod("a", 5)]), Then::EndsAfter(SECOND * 400));
     let expired = || [body(list(10, "", &[])), body(error_event(EXPIRED))];
     for (listed, expected) in [

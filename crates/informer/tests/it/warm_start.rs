@@ -1,4 +1,5 @@
-//! What an informer that begins with a saved store asks for, serves and tells, and when it does not.
+//! An informer that starts from a saved store: its requests, its cache and its events, and the cases of a
+//! cold start.
 
 mod factory;
 mod faults;
@@ -40,7 +41,7 @@ use crate::{
     setting::{LONG, Running, Trace, builder, labelled, pod, requests, run},
 };
 
-/// A folder of its own for a test, empty and not made yet.
+/// A new folder for one test; it does not exist yet.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("warm-start")
@@ -53,7 +54,7 @@ fn file(name: &str) -> PathBuf {
     folder(name).join("pods.jsonl")
 }
 
-/// An hour later each time it is asked.
+/// A clock that advances an hour per call.
 fn saved(path: &Path) -> SavedStore {
     let hours = std::sync::atomic::AtomicU64::new(0);
     SavedStore::in_file(path, "1").clock(move || {
@@ -66,7 +67,7 @@ fn warm(server: &Server, path: &Path) -> Builder<Pod> {
     builder(server).warm_start(saved(path))
 }
 
-/// Runs an informer until it has synced, and lets it save at its end.
+/// Runs an informer until it has synced, and stops it, which saves the store.
 async fn save(server: &Server, informer: Builder<Pod>) {
     let informer = run(informer);
     informer.caught_up(server).await;
@@ -83,7 +84,7 @@ fn started(informer: &Running) -> String {
     }
 }
 
-/// The requests since the last look.
+/// The requests since the last call.
 fn asked(server: &Server, before: &mut usize) -> String {
     let all = requests(server);
     let new = all.lines().skip(*before).map(|line| format!("{line}\n"));
@@ -93,7 +94,7 @@ fn asked(server: &Server, before: &mut usize) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warm_start_lists_nothing_and_tells_what_happened_meanwhile() {
+async fn a_warm_start_sends_no_full_list_and_delivers_the_changes_since_the_save() {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])
         .build();
@@ -133,7 +134,7 @@ async fn a_warm_start_lists_nothing_and_tells_what_happened_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warm_start_that_nothing_happened_after_syncs_after_a_second() {
+async fn a_warm_start_without_changes_syncs_after_a_second() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("quiet");
     save(&server, warm(&server, &path)).await;
@@ -144,7 +145,7 @@ async fn a_warm_start_that_nothing_happened_after_syncs_after_a_second() {
         }
         let informer = run(informer);
         let waiting = informer.pods.wait_for_sync();
-        // A bookmark of the server's own comes after a minute.
+        // The server sends its own bookmark after a minute.
         waiting.deadline(Duration::from_secs(2)).await.unwrap();
         assert_eq!(started(&informer), "warm: 1@1");
         informer.stop().await;
@@ -152,7 +153,7 @@ async fn a_warm_start_that_nothing_happened_after_syncs_after_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_age_of_a_saved_store_is_told() {
+async fn the_age_of_a_saved_store_is_reported() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("age");
     let at = |hours: u64| {
@@ -165,7 +166,7 @@ async fn the_age_of_a_saved_store_is_told() {
         let synced = async { pods.wait_for_sync().await.unwrap() };
         controller.run(synced).await.unwrap();
         let Some(WarmStart::Warm { age, .. }) = pods.status().get().warm_start else {
-            panic!("a warm start");
+            panic!("not a warm start");
         };
         assert_eq!(age, Duration::from_secs(3600 * expected), "at {hours}");
         save(&server, at(10)).await;
@@ -173,7 +174,7 @@ async fn the_age_of_a_saved_store_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cache_has_what_was_saved_before_the_server_answers_and_is_not_synced() {
+async fn the_cache_has_the_saved_objects_before_the_server_responds_and_is_not_synced() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("unanswered");
     save(&server, warm(&server, &path)).await;
@@ -202,7 +203,7 @@ async fn the_cache_has_what_was_saved_before_the_server_answers_and_is_not_synce
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warm_start_syncs_though_its_handler_never_catches_up() {
+async fn a_warm_start_syncs_while_its_handler_is_behind() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("busy");
     save(&server, warm(&server, &path)).await;

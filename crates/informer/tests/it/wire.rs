@@ -31,14 +31,18 @@ async fn one_429_is_one_request_and_one_error() {
     let error = source.list(&ListOptions::default()).await.err().unwrap();
     assert_eq!(error.class(), Class::TooManyRequests);
     assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
-    assert_eq!(server.requests().len(), 1, "nobody retries unseen");
+    assert_eq!(
+        server.requests().len(),
+        1,
+        "the client does not retry by itself"
+    );
     let agent = &server.requests().iter().next().unwrap().user_agent.clone();
     assert_eq!(agent, client::USER_AGENT);
     listening.shutdown().await;
 }
 
 #[tokio::test]
-async fn nobody_listening_is_told_from_a_broken_connection() {
+async fn a_refused_connection_is_distinguished_from_a_broken_one() {
     let server = Server::builder().build();
     let (listening, config) = serve(&server).await;
     listening.shutdown().await;
@@ -69,7 +73,7 @@ async fn an_informer_works_over_tcp_from_list_to_handler() {
 }
 
 #[tokio::test]
-async fn a_server_that_restarts_on_its_port_is_found_again_and_nothing_is_lost() {
+async fn an_informer_reconnects_to_a_restarted_server_and_loses_no_change() {
     let server = Server::builder().seed([pod("a")]).build();
     let (listening, config) = serve(&server).await;
     let address = listening.local_addr();
@@ -100,7 +104,7 @@ async fn a_server_that_restarts_on_its_port_is_found_again_and_nothing_is_lost()
 }
 
 #[tokio::test]
-async fn an_address_that_is_not_whole_is_refused_when_the_client_is_made() {
+async fn an_incomplete_address_is_rejected_when_the_client_is_created() {
     for address in ["localhost:6443", "/api", "--kubeconfig", "10.0.0.1"] {
         let config = Config::new(address.parse().unwrap());
         let error = client::connect(config).err().expect(address);

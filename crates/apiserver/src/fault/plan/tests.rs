@@ -90,7 +90,7 @@ fn every_statement_is_printed_in_the_grammar() {
 #[test]
 fn a_printed_plan_parses_to_the_same_plan() {
     let values = |plan: &str| -> Vec<_> {
-        let statements = parse(plan).expect("a plan without mistakes");
+        let statements = parse(plan).expect("a valid plan");
         statements
             .into_iter()
             .map(|placed| placed.statement)
@@ -189,7 +189,7 @@ proptest! {
         if let Ok(statements) = parse(&plan) {
             for placed in statements {
                 let text = placed.statement.to_string();
-                let again = parse(&text).expect("what is printed can be read");
+                let again = parse(&text).expect("a printed plan can be parsed");
                 prop_assert_eq!(&again[0].statement, &placed.statement);
             }
         }

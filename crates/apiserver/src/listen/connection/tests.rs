@@ -56,7 +56,10 @@ async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
     let mut answer = Vec::new();
     let day = Duration::from_secs(24 * 3600);
     let reading = tokio::time::timeout(day, client.read_to_end(&mut answer));
-    reading.await.expect("it hangs up some day").unwrap();
+    reading
+        .await
+        .expect("the server disconnects at some time")
+        .unwrap();
     (
         String::from_utf8_lossy(&answer).into_owned(),
         began.elapsed().as_secs(),
@@ -225,8 +228,11 @@ async fn a_stream_that_its_peer_does_not_read_is_reset_and_a_slow_or_quiet_one_i
         tokio::time::sleep(pause_for_byte * u32::try_from(read).unwrap()).await;
     }
     assert_eq!(bytes, whole.to_bytes().len());
-    assert!(stopped.collect().await.is_err(), "what had come is not all");
-    quiet.collect().await.expect("it ends by itself");
+    assert!(stopped.collect().await.is_err(), "the body is incomplete");
+    quiet
+        .collect()
+        .await
+        .expect("the watch ends at its deadline");
 }
 
 #[tokio::test(start_paused = true)]
@@ -276,7 +282,7 @@ async fn a_stream_whose_last_chunk_is_not_read_is_reset() {
         drop(ask("/version").await.collect().await.unwrap());
     }
     for body in stopped {
-        assert!(body.collect().await.is_err(), "what had come is not all");
+        assert!(body.collect().await.is_err(), "the body is incomplete");
     }
     server.create(map("c")).unwrap();
     assert!(

@@ -132,7 +132,7 @@ proptest! {
 }
 
 /// Returns which of three watchers an event reaches: by node, by namespace, without a required value.
-fn asked(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {
+fn called(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {
     let pods = pods();
     let mut index = Watchers::default();
     let watches = [
@@ -163,14 +163,14 @@ fn asked(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {
 #[test]
 fn a_watcher_of_another_value_is_not_called() {
     let set = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
-    assert_eq!(asked(None, Some(0)), set(&["all"]), "no node yet");
-    assert_eq!(asked(Some(0), Some(1)), set(&["all", "node n1"]));
+    assert_eq!(called(None, Some(0)), set(&["all"]), "no node yet");
+    assert_eq!(called(Some(0), Some(1)), set(&["all", "node n1"]));
     assert_eq!(
-        asked(Some(1), Some(2)),
+        called(Some(1), Some(2)),
         set(&["all", "node n1", "node n2"]),
-        "it moves"
+        "the pod moves to another node"
     );
-    assert_eq!(asked(Some(2), None), set(&["all", "node n2"]));
+    assert_eq!(called(Some(2), None), set(&["all", "node n2"]));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_watcher_that_returns_false_is_removed_from_any_group() {
     assert_eq!(index.len(), FIELDS.len());
     index.retain_one(WatcherId(1), |_| true);
     index.retain_one(WatcherId(1), |_| false);
-    index.retain_one(WatcherId(1), |_| panic!("it is gone"));
+    index.retain_one(WatcherId(1), |_| panic!("the watcher was removed"));
     index.retain(|watcher| watcher.filter.selection.is_everything());
     assert_eq!(index.len(), 1);
     index.retain_concerned(&event(None, state(&pods, "x/a", Some(0))), |_| false);

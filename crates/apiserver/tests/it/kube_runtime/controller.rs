@@ -1,4 +1,4 @@
-//! `kube_runtime::Controller`: it reconciles what has changed, also what changed while it was away.
+//! `kube_runtime::Controller` reconciles changed objects, also those changed while it was disconnected.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{SILENCE, both_strategies, client};
 use crate::ask::{pod, pods};
 
-/// Labels every config map once, and says which it has seen.
+/// Labels every config map once, and returns the names of those it has reconciled.
 struct Labelling {
     reconciled: Pin<Box<dyn Stream<Item = Option<String>> + Send>>,
 }
@@ -30,7 +30,7 @@ impl Labelling {
         let pods: Api<Pod> = Api::default_namespaced(client(server));
         let reconcile = |map: Arc<ConfigMap>, api: Arc<Api<ConfigMap>>| async move {
             let seen = Patch::Merge(json!({"metadata": {"labels": {"seen": "true"}}}));
-            // One that has gone meanwhile needs no label.
+            // A config map that was deleted since then needs no label.
             drop(
                 api.patch(&map.name_any(), &PatchParams::default(), &seen)
                     .await,
@@ -46,7 +46,7 @@ impl Labelling {
         }
     }
 
-    /// The names of all that is reconciled until nothing is; errors are left out.
+    /// Returns the names of the objects reconciled until nothing more is, without errors.
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {
@@ -70,7 +70,7 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_reconciles_what_is_there_and_what_comes_and_its_writes_succeed() {
+async fn existing_and_new_objects_are_reconciled_and_writes_succeed() {
     for config in both_strategies() {
         let server = pods(&[]);
         server.create(config_map("a")).unwrap();
@@ -84,13 +84,13 @@ async fn it_reconciles_what_is_there_and_what_comes_and_its_writes_succeed() {
         assert_eq!(
             labelling.names().await,
             set([]),
-            "a patch without effect is no event"
+            "a patch without effect sends no event"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_what_an_object_owns_reconciles_the_owner() {
+async fn a_change_of_an_owned_object_reconciles_the_owner() {
     for config in both_strategies() {
         let server = pods(&[]);
         let owner = server.create(config_map("a")).unwrap();
@@ -111,7 +111,7 @@ async fn a_change_of_what_an_object_owns_reconciles_the_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changed_while_it_was_cut_off_is_reconciled_and_nothing_else() {
+async fn only_objects_changed_during_a_disconnection_are_reconciled() {
     for config in both_strategies() {
         let server = pods(&[]);
         server.create(config_map("a")).unwrap();
@@ -124,7 +124,7 @@ async fn what_changed_while_it_was_cut_off_is_reconciled_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_history_reconciles_everything_that_is_left() {
+async fn expired_history_reconciles_all_remaining_objects() {
     for config in both_strategies() {
         let server = pods(&[]);
         for name in ["a", "b"] {
@@ -141,7 +141,7 @@ async fn expired_history_reconciles_everything_that_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_to_wait_is_not_stormed() {
+async fn a_throttling_server_receives_few_requests() {
     for config in both_strategies() {
         let server = pods(&[]);
         server.create(config_map("a")).unwrap();
@@ -152,11 +152,15 @@ async fn a_server_that_asks_to_wait_is_not_stormed() {
         let mut labelling = Labelling::of(&server, config);
         let errors = labelling.reconciled.by_ref().for_each(|_| async {});
         let minute = tokio::time::timeout(Duration::from_secs(60), errors);
-        assert!(minute.await.is_err(), "it goes on trying");
-        let asked = server.requests().filter(|it| it.resource == "configmaps");
-        assert!((3..60).contains(&asked.len()), "{} requests", asked.len());
+        assert!(minute.await.is_err(), "it keeps retrying");
+        let requests = server.requests().filter(|it| it.resource == "configmaps");
+        assert!(
+            (3..60).contains(&requests.len()),
+            "{} requests",
+            requests.len()
+        );
         faults.clear_answers();
-        // The longest pause, which is longer than the silence that ends a trace.
+        // The longest pause is longer than the time after which a trace ends.
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(labelling.names().await, set(["a"]));
     }

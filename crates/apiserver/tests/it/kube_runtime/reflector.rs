@@ -1,4 +1,4 @@
-//! `kube_runtime::reflector`: its store is what the server has, whatever happened on the way.
+//! `kube_runtime::reflector`: its store equals the server's objects after any failure.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ fn churn(server: &Server, round: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_store_is_what_the_server_has_after_every_kind_of_failure() {
+async fn the_store_equals_the_server_after_every_kind_of_failure() {
     for config in both_strategies() {
         let server = pods(&["a", "b"]);
         let faults = server.faults();

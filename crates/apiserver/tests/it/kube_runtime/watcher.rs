@@ -9,69 +9,72 @@ use kube_informer_apiserver::{Match, Server};
 use kube_runtime::watcher::Config;
 use serde_json::json;
 
-use super::{Told, all_pods, asked, both_strategies, client};
+use super::{WatcherTrace, all_pods, both_strategies, client, logged};
 use crate::ask::{builder, labelled, pod, pods};
 
-/// A server with pod `a`, and a watcher that has seen it.
-async fn watched(config: Config) -> (Server, Told<Pod>) {
+/// A server with pod `a`, and a watcher that has received it.
+async fn watched(config: Config) -> (Server, WatcherTrace<Pod>) {
     let server = pods(&["a"]);
-    let mut told = Told::by(all_pods(&server), config);
-    assert_eq!(told.trace().await, "init\ninitial a 1\ndone\n");
+    let mut watcher = WatcherTrace::by(all_pods(&server), config);
+    assert_eq!(watcher.trace().await, "init\ninitial a 1\ndone\n");
     server.requests().clear();
-    (server, told)
+    (server, watcher)
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_are_told_once_and_then_every_change() {
+async fn each_object_is_delivered_once_and_then_every_change() {
     for config in both_strategies() {
         let server = pods(&["b", "a"]);
-        let mut told = Told::by(all_pods(&server), config);
-        assert_eq!(told.trace().await, "init\ninitial a 2\ninitial b 1\ndone\n");
+        let mut watcher = WatcherTrace::by(all_pods(&server), config);
+        assert_eq!(
+            watcher.trace().await,
+            "init\ninitial a 2\ninitial b 1\ndone\n"
+        );
         server.create(pod("c")).unwrap();
         let labels = json!({"metadata": {"labels": {"x": "y"}}});
         server.patch("v1", "pods", "default/a", labels).unwrap();
         server.delete("v1", "pods", "default/b").unwrap();
-        assert_eq!(told.trace().await, "apply c 3\napply a 4\ndelete b 5\n");
+        assert_eq!(watcher.trace().await, "apply c 3\napply a 4\ndelete b 5\n");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_and_a_watch_are_all_that_is_asked_or_one_streaming_watch() {
+async fn the_only_requests_are_a_list_and_a_watch_or_one_streaming_watch() {
     let [list, streaming] = both_strategies();
     let server = pods(&["a"]);
-    Told::by(all_pods(&server), list).trace().await;
-    assert_eq!(asked(&server), "list limit 500\nwatch from 1\n");
-    Told::by(all_pods(&server), streaming).trace().await;
-    assert_eq!(asked(&server), "watch from 0 with initial events\n");
+    WatcherTrace::by(all_pods(&server), list).trace().await;
+    assert_eq!(logged(&server), "list limit 500\nwatch from 1\n");
+    WatcherTrace::by(all_pods(&server), streaming).trace().await;
+    assert_eq!(logged(&server), "watch from 0 with initial events\n");
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_show_one_moment_and_the_watch_tells_what_came_between_them() {
+async fn pages_show_one_revision_and_the_watch_delivers_later_changes() {
     let server = pods(&["a", "b", "c", "d", "e"]);
-    let mut told = Told::by(all_pods(&server), Config::default().page_size(2));
-    let first = [told.next().await, told.next().await];
+    let mut watcher = WatcherTrace::by(all_pods(&server), Config::default().page_size(2));
+    let first = [watcher.next().await, watcher.next().await];
     assert_eq!(first, ["init", "initial a 1"]);
     server.create(pod("aa")).unwrap();
     server.delete("v1", "pods", "default/d").unwrap();
     assert_eq!(
-        told.trace().await,
+        watcher.trace().await,
         "initial b 2\ninitial c 3\ninitial d 4\ninitial e 5\ndone\napply aa 6\ndelete d 7\n"
     );
     assert_eq!(
-        asked(&server),
+        logged(&server),
         "list limit 2\nlist limit 2 continued\nlist limit 2 continued\nwatch from 5\n"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_that_have_expired_are_listed_anew() {
+async fn expired_pages_are_listed_again() {
     let server = pods(&["a", "b", "c"]);
-    let mut told = Told::by(all_pods(&server), Config::default().page_size(2));
-    let first = [told.next().await, told.next().await];
+    let mut watcher = WatcherTrace::by(all_pods(&server), Config::default().page_size(2));
+    let first = [watcher.next().await, watcher.next().await];
     assert_eq!(first, ["init", "initial a 1"]);
     server.create(pod("d")).unwrap();
     server.faults().expire_history();
-    let trace = told.trace().await;
+    let trace = watcher.trace().await;
     let lines: Vec<&str> = trace.lines().collect();
     assert_eq!(lines[0], "initial b 2");
     assert!(
@@ -92,126 +95,126 @@ async fn pages_that_have_expired_are_listed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_cut_the_watch_goes_on_where_it_was() {
+async fn a_watch_resumes_after_a_cut() {
     for config in both_strategies() {
-        let (server, mut told) = watched(config).await;
+        let (server, mut watcher) = watched(config).await;
         server.create(pod("b")).unwrap();
-        assert_eq!(told.trace().await, "apply b 2\n");
+        assert_eq!(watcher.trace().await, "apply b 2\n");
         server.create(pod("c")).unwrap();
         server.faults().cut_watches();
         server.create(pod("d")).unwrap();
-        assert_eq!(told.trace().await, "apply c 3\napply d 4\n");
-        assert_eq!(asked(&server), "watch from 2\n", "and nothing is listed");
+        assert_eq!(watcher.trace().await, "apply c 3\napply d 4\n");
+        assert_eq!(logged(&server), "watch from 2\n", "there is no list");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_broken_connection_the_watch_goes_on_where_it_was() {
+async fn a_watch_resumes_after_a_broken_connection() {
     for config in both_strategies() {
-        let (server, mut told) = watched(config).await;
+        let (server, mut watcher) = watched(config).await;
         server.create(pod("b")).unwrap();
         server.faults().break_watches();
-        assert_eq!(told.trace().await, "watch broken\napply b 2\n");
-        assert_eq!(asked(&server), "watch from 1\n");
+        assert_eq!(watcher.trace().await, "watch broken\napply b 2\n");
+        assert_eq!(logged(&server), "watch from 1\n");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_that_is_too_old_is_told_in_the_watch_and_leads_to_a_new_start() {
+async fn an_expired_revision_is_reported_in_the_watch_and_causes_a_relist() {
     for (config, again) in both_strategies().into_iter().zip([
         "list limit 500\nwatch from 3\n",
         "watch from 0 with initial events\n",
     ]) {
-        let (server, mut told) = watched(config).await;
+        let (server, mut watcher) = watched(config).await;
         server.delete("v1", "pods", "default/a").unwrap();
         server.create(pod("b")).unwrap();
         server.faults().expire_history();
         server.faults().cut_watches();
         assert_eq!(
-            told.trace().await,
+            watcher.trace().await,
             "watch error: 410 Expired: too old resource version: 1 (3)\ninit\ninitial b 3\ndone\n"
         );
-        assert_eq!(asked(&server), format!("watch from 1\n{again}"));
+        assert_eq!(logged(&server), format!("watch from 1\n{again}"));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_saves_a_quiet_watch_from_expired_history() {
+async fn a_bookmark_lets_a_quiet_watch_resume_after_history_expires() {
     for config in both_strategies() {
-        let (server, mut told) = watched(config).await;
+        let (server, mut watcher) = watched(config).await;
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
         server.create(node).unwrap();
         server.faults().send_bookmarks();
-        assert_eq!(told.trace().await, "", "a bookmark is not told");
+        assert_eq!(watcher.trace().await, "", "a bookmark is not delivered");
         server.faults().expire_history();
         server.faults().cut_watches();
         server.create(pod("b")).unwrap();
-        assert_eq!(told.trace().await, "apply b 3\n");
-        assert_eq!(asked(&server), "watch from 2\n");
+        assert_eq!(watcher.trace().await, "apply b 3\n");
+        assert_eq!(logged(&server), "watch from 2\n");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_kind_is_listed_at_the_revision_of_the_server() {
+async fn a_list_of_an_unchanged_kind_has_the_revision_of_the_server() {
     for (config, start) in both_strategies().into_iter().zip([
         "list limit 500\nwatch from 2\n",
         "watch from 0 with initial events\n",
     ]) {
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
         let server = builder().seed([pod("a"), node]).build();
-        let mut told = Told::by(all_pods(&server), config);
-        assert_eq!(told.trace().await, "init\ninitial a 1\ndone\n");
+        let mut watcher = WatcherTrace::by(all_pods(&server), config);
+        assert_eq!(watcher.trace().await, "init\ninitial a 1\ndone\n");
         server.faults().expire_history();
         server.faults().cut_watches();
-        assert_eq!(told.trace().await, "", "nothing is too old");
-        assert_eq!(asked(&server), format!("{start}watch from 2\n"));
+        assert_eq!(watcher.trace().await, "", "no revision is too old");
+        assert_eq!(logged(&server), format!("{start}watch from 2\n"));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_requests_are_told_and_asked_again() {
+async fn a_throttled_request_is_reported_and_retried() {
     let refusal = "429 TooManyRequests: Too many requests, please try again later.";
     let server = pods(&["a"]);
     let lists = Match::list("pods");
     server.faults().answer(lists, 429).times(2).retry_after(1);
     server.faults().answer(Match::watch("pods"), 429);
-    let mut told = Told::by(all_pods(&server), Config::default());
+    let mut watcher = WatcherTrace::by(all_pods(&server), Config::default());
     assert_eq!(
-        told.trace().await,
+        watcher.trace().await,
         format!(
             "init\nlist failed: {refusal}\ninit\nlist failed: {refusal}\n\
              init\ninitial a 1\ndone\nwatch refused: {refusal}\n"
         )
     );
     server.create(pod("b")).unwrap();
-    assert_eq!(told.trace().await, "apply b 2\n", "the watch is open");
+    assert_eq!(watcher.trace().await, "apply b 2\n", "the watch is open");
     assert_eq!(server.requests().lists("pods").len(), 3);
     assert_eq!(server.requests().watches("pods").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn streaming_lists_of_a_server_without_them_are_refused_in_kubernetes_words() {
+async fn a_server_without_streaming_lists_rejects_them_with_kubernetes_message() {
     let server = builder().seed([pod("a")]).watch_list(false).build();
-    let mut told = Told::by(all_pods(&server), Config::default().streaming_lists());
+    let mut watcher = WatcherTrace::by(all_pods(&server), Config::default().streaming_lists());
     assert_eq!(
-        told.next().await,
+        watcher.next().await,
         "watch refused: 422 Invalid: ListOptions.meta.k8s.io \"\" is invalid: \
          sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch \
          unless the WatchList feature gate is enabled"
     );
-    let mut told = Told::by(all_pods(&server), Config::default());
-    assert_eq!(told.trace().await, "init\ninitial a 1\ndone\n");
+    let mut watcher = WatcherTrace::by(all_pods(&server), Config::default());
+    assert_eq!(watcher.trace().await, "init\ninitial a 1\ndone\n");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_ends_a_watch_cleanly_and_nothing_is_lost() {
+async fn no_event_is_lost_when_the_deadline_ends_a_watch() {
     for config in both_strategies() {
-        let (server, mut told) = watched(config.timeout(60)).await;
+        let (server, mut watcher) = watched(config.timeout(60)).await;
         for name in ["b", "c", "d"] {
             tokio::time::sleep(Duration::from_secs(100)).await;
             server.create(pod(name)).unwrap();
             let created = format!("apply {name} {}\n", server.revision());
-            assert_eq!(told.trace().await, created);
+            assert_eq!(watcher.trace().await, created);
         }
         assert_eq!(server.requests().watches("pods").len(), 3);
         assert_eq!(server.requests().lists("pods").len(), 0);
@@ -219,61 +222,61 @@ async fn the_deadline_ends_a_watch_cleanly_and_nothing_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_watch_is_left_after_a_while_and_nothing_is_lost() {
+async fn a_frozen_watch_is_abandoned_after_its_deadline_and_no_event_is_lost() {
     for config in both_strategies() {
-        let (server, mut told) = watched(config.timeout(1)).await;
+        let (server, mut watcher) = watched(config.timeout(1)).await;
         server.faults().freeze_watches();
         server.create(pod("b")).unwrap();
-        told.expect_silence(Duration::from_secs(20)).await;
-        // kube-rs gives a watch up 5 s after its deadline.
+        watcher.expect_silence(Duration::from_secs(20)).await;
+        // kube-rs abandons a watch 5 s after its deadline.
         assert!(server.requests().watches("pods").len() >= 3);
         server.faults().thaw_watches();
-        assert_eq!(told.trace().await, "apply b 2\n");
+        assert_eq!(watcher.trace().await, "apply b 2\n");
         assert_eq!(server.requests().lists("pods").len(), 0);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_leaves_a_selection_is_deleted_at_the_revision_of_its_change() {
+async fn an_object_that_stops_matching_is_deleted_at_the_revision_of_its_change() {
     for config in both_strategies() {
         let server = builder()
             .seed([labelled("a", "app", "web"), labelled("b", "app", "db")])
             .build();
-        let mut told = Told::by(all_pods(&server), config.labels("app=web"));
-        assert_eq!(told.trace().await, "init\ninitial a 1\ndone\n");
+        let mut watcher = WatcherTrace::by(all_pods(&server), config.labels("app=web"));
+        assert_eq!(watcher.trace().await, "init\ninitial a 1\ndone\n");
         for (name, app) in [("a", "db"), ("b", "web"), ("a", "none")] {
             let labels = json!({"metadata": {"labels": {"app": app}}});
             let name = format!("default/{name}");
             server.patch("v1", "pods", &name, labels).unwrap();
         }
-        assert_eq!(told.trace().await, "delete a 3\napply b 4\n");
+        assert_eq!(watcher.trace().await, "delete a 3\napply b 4\n");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_alone_is_followed_like_whole_objects() {
+async fn metadata_is_watched_like_whole_objects() {
     for config in both_strategies() {
         let server = pods(&["a"]);
         let api: Api<PartialObjectMeta<Pod>> = Api::all(client(&server));
-        let mut told = Told::by(api, config);
-        assert_eq!(told.trace().await, "init\ninitial a 1\ndone\n");
+        let mut watcher = WatcherTrace::by(api, config);
+        assert_eq!(watcher.trace().await, "init\ninitial a 1\ndone\n");
         server.create(pod("b")).unwrap();
         server.delete("v1", "pods", "default/a").unwrap();
-        assert_eq!(told.trace().await, "apply b 2\ndelete a 3\n");
+        assert_eq!(watcher.trace().await, "apply b 2\ndelete a 3\n");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn garbage_in_a_watch_is_an_error_and_the_next_event_is_told() {
+async fn garbage_in_a_watch_is_an_error_and_the_next_event_is_delivered() {
     for config in both_strategies() {
-        let (server, mut told) = watched(config).await;
+        let (server, mut watcher) = watched(config).await;
         let unknown = "{\"type\":\"MOVED\",\"object\":{}}\n";
         for garbage in ["garbage\n", unknown, "{\"type\":\"ADDED\",\"object\":7}\n"] {
             server.faults().send_raw_to_watches(garbage);
         }
         server.create(pod("b")).unwrap();
         assert_eq!(
-            told.trace().await,
+            watcher.trace().await,
             "watch broken\nwatch broken\nwatch broken\napply b 2\n"
         );
     }
@@ -282,14 +285,14 @@ async fn garbage_in_a_watch_is_an_error_and_the_next_event_is_told() {
 #[tokio::test(start_paused = true)]
 async fn refused_connections_are_errors_until_they_are_accepted_again() {
     for config in both_strategies() {
-        let (server, mut told) = watched(config).await;
+        let (server, mut watcher) = watched(config).await;
         let faults = server.faults();
         faults.refuse_connections(true);
         faults.cut_watches();
-        let refused = told.next().await;
+        let refused = watcher.next().await;
         assert!(refused.starts_with("watch refused: "), "{refused}");
         faults.refuse_connections(false);
         server.create(pod("b")).unwrap();
-        assert_eq!(told.trace().await, "apply b 2\n");
+        assert_eq!(watcher.trace().await, "apply b 2\n");
     }
 }

@@ -75,7 +75,7 @@ impl Narration {
     /// Returns the lines that are due, and those that precede them.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
-        let Some(last) = due.map(|(place, _)| *place).max() else {
+        let Some(last) = due.map(|(key, _)| *key).max() else {
             return Vec::new();
         };
         let rest = self.held.split_off(&(last.0, last.1, last.2 + 1));
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(
             narration.rest().len(),
             13,
-            "what is not an agent's own is told once"
+            "a step of another agent is printed once"
         );
     }
 }

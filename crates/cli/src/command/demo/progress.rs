@@ -270,7 +270,10 @@ mod tests {
         told(&mut progress, Kind::NotAllReady, &["d"]);
         told(&mut progress, Kind::PodDeleted, &["a"]);
         until_running(&mut progress, &["b"]);
-        assert!(progress.missing().is_some(), "not ready again yet");
+        assert!(
+            progress.missing().is_some(),
+            "the replacements are not ready yet"
+        );
         told(&mut progress, Kind::AllReady, &["d"]);
         assert_eq!(progress.missing(), None);
     }

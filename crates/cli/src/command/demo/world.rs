@@ -54,12 +54,12 @@ pub(super) struct World {
     run: String,
     /// Name prefix: a real server can host several demos, so their names must differ.
     prefix: String,
-    place: Place,
+    backend: Backend,
     /// Whether there may be objects to remove.
     has_made: AtomicBool,
 }
 
-enum Place {
+enum Backend {
     Embedded {
         server: Server,
         listening: Listening,
@@ -94,7 +94,7 @@ impl World {
             config,
             prefix: format!("demo-{run}-"),
             run,
-            place: Place::Cluster { act: *act },
+            backend: Backend::Cluster { act: *act },
             has_made: AtomicBool::new(false),
         };
         world.is_there().await?;
@@ -115,7 +115,7 @@ impl World {
             namespace: "default".to_owned(),
             run: run.to_owned(),
             prefix: String::new(),
-            place: Place::Embedded { server, listening },
+            backend: Backend::Embedded { server, listening },
             has_made: AtomicBool::new(false),
         })
     }
@@ -154,15 +154,15 @@ impl World {
     /// A line that describes the server.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
-        match &self.place {
-            Place::Embedded { .. } => {
+        match &self.backend {
+            Backend::Embedded { .. } => {
                 format!("An embedded API server listens at {url} with two nodes.")
             }
-            Place::Cluster { act: true } => format!(
+            Backend::Cluster { act: true } => format!(
                 "The API server is {url}; the loops act there, in namespace {} and on two nodes of the demo.",
                 self.namespace
             ),
-            Place::Cluster { act: false } => format!(
+            Backend::Cluster { act: false } => format!(
                 "The API server is {url}; the loops only observe, in namespace {}.",
                 self.namespace
             ),
@@ -189,7 +189,7 @@ impl World {
 
     /// Whether the loops act.
     pub(super) fn acts(&self) -> bool {
-        !matches!(self.place, Place::Cluster { act: false })
+        !matches!(self.backend, Backend::Cluster { act: false })
     }
 
     /// Short names and server names of the demo's nodes; empty if the demo only observes.
@@ -201,9 +201,9 @@ impl World {
 
     /// The embedded server's request log; `None` for a real server.
     pub(super) fn requests(&self) -> Option<RequestLog> {
-        match &self.place {
-            Place::Embedded { server, .. } => Some(server.requests()),
-            Place::Cluster { .. } => None,
+        match &self.backend {
+            Backend::Embedded { server, .. } => Some(server.requests()),
+            Backend::Cluster { .. } => None,
         }
     }
 
@@ -212,7 +212,7 @@ impl World {
     /// # Errors
     /// Returns an error if the server rejects a node.
     pub(super) async fn create_nodes(&self) -> anyhow::Result<()> {
-        if !matches!(self.place, Place::Cluster { act: true }) {
+        if !matches!(self.backend, Backend::Cluster { act: true }) {
             return Ok(());
         }
         let nodes: Api<Node> = Api::all(self.client(USER)?);
@@ -266,12 +266,12 @@ impl World {
     /// Returns an error if objects may be left; the message contains the command that removes them.
     pub(super) async fn clean_up(self) -> anyhow::Result<String> {
         let advice = self.advice();
-        let act = match self.place {
-            Place::Embedded { listening, .. } => {
+        let act = match self.backend {
+            Backend::Embedded { listening, .. } => {
                 listening.shutdown().await;
                 return Ok("The embedded server and all that was in it are gone.".to_owned());
             }
-            Place::Cluster { act } => act,
+            Backend::Cluster { act } => act,
         };
         if !self.has_made.load(Ordering::Relaxed) {
             return Ok("Nothing was made, so nothing is left.".to_owned());

@@ -317,7 +317,7 @@ mod tests {
         let after = server.list("v1", "pods");
         let kept = before.iter().filter(|pod| after.contains(pod)).count();
         assert_eq!((after.len(), kept), (701, 699));
-        assert_eq!(uids(&server).len(), 701, "no uid is given twice");
+        assert_eq!(uids(&server).len(), 701, "every uid is unique");
     }
 
     #[tokio::test(start_paused = true)]

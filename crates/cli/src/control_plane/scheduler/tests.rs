@@ -72,7 +72,7 @@ async fn next(steps: &mut mpsc::Receiver<Step>, kind: Kind) -> Step {
     };
     timeout(LONG, found)
         .await
-        .unwrap_or_else(|_| panic!("nobody told of {kind:?}"))
+        .unwrap_or_else(|_| panic!("no step of kind {kind:?} was reported"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,7 +148,7 @@ async fn room_is_assigned_once_even_with_a_stale_cache() {
     assert_eq!(
         node_name(&server, "a"),
         "n",
-        "bound, though the cache can't show it"
+        "bound before the cache contains it"
     );
     assert_eq!(node_name(&server, "b"), Value::Null);
     plane.shutdown().await;

@@ -157,7 +157,7 @@ fn endless_list(begin: &'static str, more: &'static str) -> String {
     let more = Bytes::from_static(more.as_bytes());
     let mut endless = std::iter::repeat_n(more, LIST_ENVELOPE_BYTES);
     let fed = endless.try_for_each(|more| splitter.feed(more, &mut frames));
-    fed.expect_err("it has an end").to_string()
+    fed.expect_err("the list is rejected").to_string()
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_list_with_endless_parts_is_rejected_with_the_part() {
     let head = "what a list says of itself is larger than 1048576 bytes";
     assert_eq!(endless_list(r#"{"metadata":{"continue":""#, "xx"), head);
     let again = r#""kind":"PodList","#;
-    assert_eq!(endless_list("{", again), head, "again and again");
+    assert_eq!(endless_list("{", again), head, "repeated parts");
     let field = "\"rows\" of a list, which nobody asks for, is larger than an object may be (Limits::object_bytes)";
     assert_eq!(endless_list(r#"{"rows":["#, "{},"), field);
     assert_eq!(endless_list(r#"{"rows":"#, "["), field, "nested");

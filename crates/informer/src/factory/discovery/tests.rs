@@ -1,8 +1,8 @@
-//! Reading names and documents, without a server.
+//! Parsing of names and documents, without a server.
 
 use super::*;
 
-/// Two groups with a kind of the same name, one of them in two versions, and one that is stale.
+/// Two groups with a kind of the same name, one of them in two versions, and a stale group.
 const DOCUMENT: &str = r#"{
   "kind": "APIGroupDiscoveryList",
   "items": [
@@ -48,7 +48,7 @@ fn a_name_is_found_in_order_and_in_the_version_its_group_prefers() {
         ("widgets", "v1.example.com/v2 Widget"),
         ("WIDGET", "v1.example.com/v2 Widget"),
         ("CogWheel", "v1.example.com/v1 CogWheel (cluster)"),
-        // A group whose name begins like a version: read as a version first.
+        // A group whose name starts like a version is parsed as a version first.
         ("widgets.v1.example.com", "example.com/v1 Widget (cluster)"),
         ("widgets.v2.v1.example.com", "v1.example.com/v2 Widget"),
         ("widgets.v1.v1.example.com", "v1.example.com/v1 Widget"),
@@ -57,7 +57,7 @@ fn a_name_is_found_in_order_and_in_the_version_its_group_prefers() {
             "v1.example.com/v1 CogWheel (cluster)",
         ),
         ("widgets.example.com", "example.com/v1 Widget (cluster)"),
-        // A full name, though it comes later, wins over a short one.
+        // A full name has precedence over an earlier short name.
         ("wi", "example.com/v1 Wi (cluster)"),
         ("wi.v1.example.com", "example.com/v1 Wi (cluster)"),
         ("wi.v2.v1.example.com", "v1.example.com/v2 Widget"),
@@ -77,7 +77,7 @@ fn a_name_is_found_in_order_and_in_the_version_its_group_prefers() {
 }
 
 #[test]
-fn a_group_of_which_the_server_knows_nothing_current_is_named() {
+fn the_error_names_a_group_with_stale_discovery() {
     let mut catalogue = Catalogue::default();
     catalogue.add(DOCUMENT.as_bytes()).unwrap();
     let error = DiscoverError::Unknown {
@@ -91,7 +91,7 @@ fn a_group_of_which_the_server_knows_nothing_current_is_named() {
 }
 
 #[test]
-fn what_is_no_aggregated_document_is_an_error_and_not_an_empty_cluster() {
+fn a_document_that_is_not_aggregated_discovery_is_an_error() {
     let add = |body: &str| {
         let added = Catalogue::default().add(body.as_bytes());
         added.unwrap_err().to_string()
@@ -106,7 +106,7 @@ fn what_is_no_aggregated_document_is_an_error_and_not_an_empty_cluster() {
 }
 
 #[test]
-fn a_document_of_too_many_arrays_and_maps_is_refused_before_it_is_read() {
+fn a_document_with_too_many_arrays_and_maps_is_rejected_before_decoding() {
     let groups = |count: usize| {
         let groups = vec!["{}"; count].join(",");
         let body = format!(r#"{{"kind":"Else","items":[{groups}]}}"#);
@@ -117,7 +117,7 @@ fn a_document_of_too_many_arrays_and_maps_is_refused_before_it_is_read() {
     assert_eq!(
         groups(PARTS - 1),
         expected,
-        "the document and the list count"
+        "the arrays and maps of document and list count"
     );
     assert_ne!(groups(PARTS - 2), expected);
 }

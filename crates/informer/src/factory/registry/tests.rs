@@ -1,5 +1,4 @@
-//! What a race would show now and then, step by step: an informer that is held at the moment at which it is
-//! given up, or constructed twice.
+//! Races, step by step: an informer that is held while it is retired, or constructed twice.
 
 use std::convert::Infallible;
 
@@ -57,34 +56,31 @@ fn new() -> New<Pod> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_holds_again_is_not_given_up() {
+async fn an_informer_that_is_held_again_is_not_retired() {
     let registry = Registry::new(Duration::ZERO);
     let first = hold(&registry);
-    assert!(!registry.retire(first.id), "it is held");
+    assert!(!registry.retire(first.id), "the informer is held");
     registry.release(first.id);
     let second = hold(&registry);
     assert!(second.informer.is_same(&first.informer));
-    assert!(!registry.retire(first.id), "it is held again");
+    assert!(!registry.retire(first.id), "the informer is held again");
     registry.release(second.id);
     assert!(registry.retire(first.id));
     assert_eq!(registry.len(), 0);
     let third = hold(&registry);
     assert!(!third.informer.is_same(&first.informer));
     registry.release(first.id);
-    assert!(
-        !registry.retire(third.id),
-        "what was released is another one"
-    );
+    assert!(!registry.retire(third.id), "another informer was released");
     registry.shut_down();
     registry.all_ended().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_told_to_end_stays_so_whoever_lets_go_of_it() {
+async fn an_informer_that_must_end_ends_regardless_of_its_holders() {
     let registry = Registry::new(Duration::ZERO);
     let held = hold(&registry);
     let Ending::Told(demand) = registry.end(&held.informer) else {
-        panic!("it runs");
+        panic!("the informer runs");
     };
     registry.release(held.id);
     registry.hold(held.id);
@@ -96,7 +92,7 @@ async fn one_that_is_told_to_end_stays_so_whoever_lets_go_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_the_constructor_registered_itself_and_that_is_not_accepted_is_not_held() {
+async fn a_rejected_informer_that_the_constructor_registered_is_not_held() {
     let registry = Registry::new(Duration::ZERO);
     let mut inner = None;
     let refused = registry.get_if_or_make(
@@ -112,14 +108,14 @@ async fn an_informer_that_the_constructor_registered_itself_and_that_is_not_acce
     let inner = inner.unwrap();
     assert!(!registry.retire(inner.id), "the constructor holds it");
     registry.release(inner.id);
-    assert!(registry.retire(inner.id), "and nothing else does");
+    assert!(registry.retire(inner.id), "nothing else holds it");
     registry.shut_down();
     registry.all_ended().await;
 }
 
-/// The loser is dropped without the lock, so its drop may use the registry.
+/// The second informer is dropped without the lock, so its drop may use the registry.
 #[tokio::test(start_paused = true)]
-async fn the_first_of_two_that_were_constructed_is_registered_and_the_other_one_never_runs() {
+async fn the_first_of_two_constructed_informers_is_registered_and_the_other_never_runs() {
     let registry = Registry::new(Duration::ZERO);
     let mut slow = None;
     let found = hold_made(&registry, || {

@@ -1,4 +1,4 @@
-//! Each row of the table at `InformerOptions`.
+//! Each row of the table in the documentation of `InformerOptions`.
 
 use expect_test::expect;
 
@@ -39,7 +39,7 @@ fn show(scope: &Scope) -> String {
 }
 
 #[test]
-fn what_is_said_nearest_to_an_informer_holds_for_each_namespace() {
+fn the_most_specific_selection_applies_in_each_namespace() {
     let nothing = Selection::default();
     let all = level(
         labels("from=all"),
@@ -98,7 +98,7 @@ fn what_is_said_nearest_to_an_informer_holds_for_each_namespace() {
 }
 
 #[test]
-fn labels_and_fields_are_decided_one_by_one() {
+fn labels_and_fields_are_resolved_independently() {
     let fields = Selection {
         fields: Some("spec.nodeName=n".to_owned()),
         ..Selection::default()
@@ -116,7 +116,7 @@ fn labels_and_fields_are_decided_one_by_one() {
 }
 
 #[test]
-fn namespaces_are_the_own_ones_or_the_types_or_those_of_all() {
+fn namespaces_are_those_of_the_informer_or_of_its_type_or_of_all() {
     let of = |namespaces: &[&str]| {
         let namespaces = namespaces.iter();
         let namespaces: Vec<_> = namespaces
@@ -135,14 +135,18 @@ fn namespaces_are_the_own_ones_or_the_types_or_those_of_all() {
         ..Level::default()
     };
     assert_eq!(names(&of(&["c"]), &b, &a), ["c"]);
-    assert_eq!(names(&all, &b, &a), [""], "none of them is all");
+    assert_eq!(
+        names(&all, &b, &a),
+        [""],
+        "an empty set means all namespaces"
+    );
     assert_eq!(names(&nothing, &b, &a), ["b"]);
     assert_eq!(names(&nothing, &nothing, &a), ["a"]);
     assert_eq!(names(&nothing, &nothing, &nothing), [""]);
 }
 
 #[test]
-fn all_namespaces_beside_named_ones_are_the_others() {
+fn all_namespaces_with_named_ones_exclude_the_named_ones() {
     let all = level(
         Selection {
             fields: Some("status.phase!=Failed".to_owned()),
@@ -164,7 +168,7 @@ fn all_namespaces_beside_named_ones_are_the_others() {
 }
 
 #[test]
-fn a_kind_in_no_namespace_is_not_concerned_by_them() {
+fn namespaces_do_not_apply_to_a_cluster_scoped_kind() {
     let all = level(labels("from=all"), &[("a", labels("from=a"))]);
     let of_type = level(Selection::default(), &[("b", labels("from=b"))]);
     let own = level(Selection::default(), &[("c", labels("from=c"))]);
@@ -173,7 +177,7 @@ fn a_kind_in_no_namespace_is_not_concerned_by_them() {
 }
 
 #[test]
-fn how_something_is_requested_is_decided_for_each_namespace_and_is_no_other_informer() {
+fn request_options_are_resolved_per_namespace_and_do_not_distinguish_informers() {
     let pages = |size| Selection {
         requests: RequestOptions {
             page_size: Some(size),

@@ -55,7 +55,7 @@ fn the_broken_version_grows_with_changes_of_broken_objects_only() {
     ] {
         writer.apply(batch(0, [kind(change)]));
         let version = indexer.snapshot().broken_version();
-        assert!(version >= before, "{change}: no number comes again");
+        assert!(version >= before, "{change}: no version is used again");
         assert_eq!(version > before, is_other, "{change}");
         before = version;
     }

@@ -1,5 +1,7 @@
 //! Tests of the objects of each value of an index, for indices added before and after the objects.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 
 #[test]
@@ -87,7 +89,7 @@ fn objects_are_found_by_the_values_of_an_object_outside_the_store() {
     assert_eq!(
         sharing("a/x green"),
         "[a/w@]",
-        "the asking state counts, not the stored one"
+        "the values of the given state apply, not of the stored one"
     );
 }
 
@@ -178,19 +180,22 @@ fn an_index_function_is_called_once_per_state_and_never_on_removal() {
         }
     };
     let (indexer, mut writer) = new(Indexers::new().with("colour", counted)).unwrap();
-    let asked = |writer: &mut IndexerWriter<K>, kind| {
+    let calls_for = |writer: &mut IndexerWriter<K>, kind| {
         writer.apply(batch(0, [kind]));
         calls.swap(0, Ordering::Relaxed)
     };
-    assert_eq!(asked(&mut writer, kind("add a/x@1 red")), 1);
-    assert_eq!(asked(&mut writer, kind("update a/x@2 red")), 1);
+    assert_eq!(calls_for(&mut writer, kind("add a/x@1 red")), 1);
+    assert_eq!(calls_for(&mut writer, kind("update a/x@2 red")), 1);
     let kept = indexer.get(&name("a/x")).unwrap();
-    assert_eq!(asked(&mut writer, DeltaKind::Sync(kept)), 0);
-    assert_eq!(asked(&mut writer, kind("list 3: a/x@2 red | a/y@3 red")), 1);
-    assert_eq!(asked(&mut writer, kind("update !a/y@4")), 0);
-    assert_eq!(asked(&mut writer, kind("delete a/x@5")), 0);
-    assert_eq!(asked(&mut writer, kind("list 6:")), 0);
-    assert_eq!(asked(&mut writer, kind("resync")), 0);
+    assert_eq!(calls_for(&mut writer, DeltaKind::Sync(kept)), 0);
+    assert_eq!(
+        calls_for(&mut writer, kind("list 3: a/x@2 red | a/y@3 red")),
+        1
+    );
+    assert_eq!(calls_for(&mut writer, kind("update !a/y@4")), 0);
+    assert_eq!(calls_for(&mut writer, kind("delete a/x@5")), 0);
+    assert_eq!(calls_for(&mut writer, kind("list 6:")), 0);
+    assert_eq!(calls_for(&mut writer, kind("resync")), 0);
     assert!(indexer.index_values("colour").unwrap().is_empty());
 }
 
@@ -352,7 +357,9 @@ fn indices_filled_elsewhere_catch_up_with_the_store() {
     let late = Indexers::new().try_with("late", picky);
     let mut build = IndexBuild::new(late.clone(), &indexer.snapshot()).unwrap();
     let approach = build.approach(|| indexer.snapshot());
-    approach.now_or_never().expect("they are few");
+    approach
+        .now_or_never()
+        .expect("a few objects are indexed without a yield");
     let meanwhile = [
         "update a/u@6 blue",
         "update a/w@7 fail",
@@ -365,11 +372,15 @@ fn indices_filled_elsewhere_catch_up_with_the_store() {
     let (tokens, errors) = writer.install(build).unwrap();
     assert_eq!(tokens, [indexer.snapshot().index_token("late").unwrap()]);
     let failed: Vec<_> = errors.iter().map(|error| error.object.as_str()).collect();
-    assert_eq!(failed, ["a/v", "a/w"], "as they are now");
+    assert_eq!(failed, ["a/v", "a/w"], "the errors of the current states");
     let expected = "blue: [a/u, a/x], red: [a/z]";
     assert_eq!(index(&indexer.snapshot(), "late"), expected);
 
     let error = writer.install(twin).unwrap_err();
-    assert_eq!(error, DuplicateIndex("late".to_owned()), "taken meanwhile");
+    assert_eq!(
+        error,
+        DuplicateIndex("late".to_owned()),
+        "the name is used since then"
+    );
     assert_eq!(index(&indexer.snapshot(), "late"), expected);
 }

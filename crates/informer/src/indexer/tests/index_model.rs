@@ -254,7 +254,9 @@ impl Played {
                 prop_assert_eq!(build.is_err(), self.naive.indices.contains(&number));
                 if let Ok(mut build) = build {
                     let approach = build.approach(|| self.indexer.snapshot());
-                    approach.now_or_never().expect("they are few");
+                    approach
+                        .now_or_never()
+                        .expect("a few objects are indexed without a yield");
                     self.build = Some((number, build));
                 }
             }

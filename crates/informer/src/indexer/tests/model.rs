@@ -103,7 +103,7 @@ struct Kept {
     object: Object<K>,
     colours: Option<u8>,
     /// The state that handlers have received, if any.
-    told: Option<Object<K>>,
+    delivered: Option<Object<K>>,
 }
 
 #[derive(Default)]
@@ -115,21 +115,21 @@ struct Reference {
 
 impl Reference {
     fn put(&mut self, source: u32, object: &Object<K>, colours: Option<u8>) {
-        let told = match colours {
+        let delivered = match colours {
             Some(_) => Some(object.clone()),
-            None => self.told(object.object_name()),
+            None => self.delivered(object.object_name()),
         };
         let kept = Kept {
             source,
             object: object.clone(),
             colours,
-            told,
+            delivered,
         };
         self.kept.insert(object.object_name().clone(), kept);
     }
 
-    fn told(&self, name: &ObjectName) -> Option<Object<K>> {
-        self.kept.get(name)?.told.clone()
+    fn delivered(&self, name: &ObjectName) -> Option<Object<K>> {
+        self.kept.get(name)?.delivered.clone()
     }
 
     fn delete(&mut self, source: u32, name: &ObjectName) {
@@ -223,8 +223,8 @@ impl Reference {
         prop_assert_eq!(snapshot.len(), live().count());
         prop_assert_eq!(snapshot.broken_count(), self.kept.len() - live().count());
         for (name, kept) in &self.kept {
-            let told = snapshot.told(name).map(Object::revision);
-            prop_assert_eq!(told, kept.told.as_ref().map(Object::revision));
+            let delivered = snapshot.told(name).map(Object::revision);
+            prop_assert_eq!(delivered, kept.delivered.as_ref().map(Object::revision));
         }
         let mut by_colour: BTreeMap<&str, Vec<&ObjectName>> = BTreeMap::new();
         let mut by_namespace: BTreeMap<&str, Vec<&ObjectName>> = BTreeMap::new();
@@ -265,7 +265,7 @@ impl Reference {
 struct Handler(BTreeMap<ObjectName, ResourceVersion>);
 
 impl Handler {
-    fn hear(&mut self, change: &Change<K>) -> Result<(), TestCaseError> {
+    fn receive(&mut self, change: &Change<K>) -> Result<(), TestCaseError> {
         match change {
             Change::Added { object, .. } => self.added(object),
             Change::Updated { old, new, cause } => {
@@ -319,14 +319,14 @@ impl Handler {
             prop_assert!(new.get(name).is_none());
         }
         for (name, is_changed) in &changed.listed {
-            let object = new.get(name).expect("what is listed is in the store");
+            let object = new.get(name).expect("a listed object is in the store");
             let before = old.get(name);
             let is_same = before.is_some_and(|before| before.is_same(object));
             prop_assert_eq!(*is_changed, !is_same, "{}", name);
             match (old.told(name), object.broken()) {
                 (_, Some(_)) => {}
                 (None, None) => self.added(object)?,
-                (Some(told), None) => self.updated(told, object)?,
+                (Some(delivered), None) => self.updated(delivered, object)?,
             }
         }
         Ok(())
@@ -357,16 +357,16 @@ proptest! {
             let before = (indexer.snapshot(), format!("{:?}", indexer.snapshot()));
             let applied = writer.apply(batch);
             for change in &applied.changes {
-                handler.hear(change)?;
+                handler.receive(change)?;
             }
             prop_assert_eq!(format!("{:?}", before.0), before.1);
             if late.is_none() {
                 reference.same_as(&indexer.snapshot())?;
             }
-            let told = reference.kept.iter().filter_map(|(name, kept)| {
-                Some((name.clone(), kept.told.as_ref()?.revision().clone()))
+            let delivered = reference.kept.iter().filter_map(|(name, kept)| {
+                Some((name.clone(), kept.delivered.as_ref()?.revision().clone()))
             });
-            prop_assert_eq!(&handler.0, &told.collect::<BTreeMap<_, _>>());
+            prop_assert_eq!(&handler.0, &delivered.collect::<BTreeMap<_, _>>());
         }
     }
 }

@@ -44,11 +44,11 @@ fn a_list_of_another_epoch_is_applied_whatever_its_revisions() {
                 writer.apply(batch(0, [kind])).changes
             };
             apply(&mut writer, object("a/x@3 green"));
-            assert_eq!(colour(&indexer), "red", "nothing speaks against it");
+            assert_eq!(colour(&indexer), "red", "an equal revision is unchanged");
             let changes = apply(&mut writer, one("a/x@3 green", epoch));
             assert_eq!(colour(&indexer), "green");
             assert_eq!(index(&indexer.snapshot(), "colour"), "green: [a/x]");
-            let told = match &changes[..] {
+            let reported = match &changes[..] {
                 [Change::Updated { cause, old, new }] => {
                     assert_eq!(*cause, Cause::Relist);
                     !old.is_unchanged(new)
@@ -56,9 +56,13 @@ fn a_list_of_another_epoch_is_applied_whatever_its_revisions() {
                 [Change::Replaced { changed, .. }] => changed.listed[0].1,
                 other => panic!("{other:?}"),
             };
-            assert!(told, "in way {way}");
+            assert!(reported, "in way {way}");
             apply(&mut writer, one("a/x@3 blue", epoch));
-            assert_eq!(colour(&indexer), "green", "it is the usual again");
+            assert_eq!(
+                colour(&indexer),
+                "green",
+                "an equal revision is unchanged again"
+            );
         }
     }
 }

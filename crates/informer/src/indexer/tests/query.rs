@@ -90,7 +90,7 @@ fn field_selectors_use_the_indices_named_after_fields() {
     assert_eq!(
         found("colour="),
         "[b/y1]",
-        "what has none has the empty one"
+        "an object without the field has the empty value"
     );
     assert_eq!(found("colour!="), "[x9, a/x1, a/x2, a/y1, b/x1]");
     assert_eq!(found("metadata.name=x1"), "[a/x1, b/x1]");

@@ -155,15 +155,15 @@ fn small_leaves_are_merged() {
 
 #[test]
 fn a_range_checks_one_key_per_leaf_up_to_its_end() {
-    let asked = std::cell::Cell::new(0);
+    let checked = std::cell::Cell::new(0);
     let tree = ascending(400);
     let range = tree.range(Bound::Included(&40), |key| {
-        asked.set(asked.get() + 1);
+        checked.set(checked.get() + 1);
         *key < 61
     });
     assert_eq!(range.count(), 21);
     // The range has five leaves, and its end is searched for in the sixth.
-    assert!(asked.get() <= 5 + 1 + 3, "{} times", asked.get());
+    assert!(checked.get() <= 5 + 1 + 3, "{} times", checked.get());
 }
 
 #[test]
@@ -177,11 +177,15 @@ fn a_change_copies_one_node_of_each_level() {
     updated.insert(77, 1);
     assert!(
         !Arc::ptr_eq(&second, &updated.root),
-        "somebody has it still"
+        "another tree references the node"
     );
     let root = Arc::as_ptr(&updated.root);
     updated.insert(77, 2);
-    assert_eq!(root, Arc::as_ptr(&updated.root), "nobody else has it");
+    assert_eq!(
+        root,
+        Arc::as_ptr(&updated.root),
+        "no other tree references the node"
+    );
     let mut unchanged = before.clone();
     assert_eq!(unchanged.remove(&1_000), None);
     assert_eq!(own_nodes(&unchanged, &before), 0);

@@ -1,4 +1,4 @@
-//! Each event of an informer in kube's words, whatever its state decodes to.
+//! Each event of an informer as kube's event, also if its state cannot be decoded.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -36,8 +36,8 @@ fn deleted(name: &str, revision: &str) -> Event<Pod> {
     Event::Deleted(Deleted::Known(object(name, revision)))
 }
 
-/// What kube is told, a word each.
-fn told(events: impl IntoIterator<Item = Event<Pod>>) -> String {
+/// Returns the events that kube receives, in words.
+fn converted(events: impl IntoIterator<Item = Event<Pod>>) -> String {
     let mut words = Words::default();
     let mut lines = Vec::new();
     for event in events {
@@ -57,7 +57,7 @@ fn told(events: impl IntoIterator<Item = Event<Pod>>) -> String {
 }
 
 #[test]
-fn what_comes_after_the_beginning_is_applied_and_deleted() {
+fn changes_after_the_initial_list_are_applied_and_deleted() {
     let events = [
         added("a", "1"),
         Event::Synced,
@@ -66,31 +66,31 @@ fn what_comes_after_the_beginning_is_applied_and_deleted() {
         deleted("a", "4"),
     ];
     assert_eq!(
-        told(events),
+        converted(events),
         "init-apply default/a@1, init-done, apply default/a@2, apply default/b@3, delete default/a@4"
     );
 }
 
 #[test]
-fn a_change_before_all_sources_are_listed_belongs_to_the_beginning() {
+fn a_change_before_all_sources_are_listed_is_part_of_the_initial_list() {
     let events = [added("a", "1"), updated("a", "2"), Event::Synced];
     assert_eq!(
-        told(events),
+        converted(events),
         "init-apply default/a@1, init-apply default/a@2, init-done"
     );
 }
 
 #[test]
-fn a_deletion_before_all_sources_are_listed_is_told_after_the_beginning() {
+fn a_deletion_before_all_sources_are_listed_is_delivered_after_the_initial_list() {
     let events = [added("a", "1"), deleted("a", "2"), Event::Synced];
     assert_eq!(
-        told(events),
+        converted(events),
         "init-apply default/a@1, init-done, delete default/a@2"
     );
 }
 
 #[test]
-fn what_is_there_again_before_all_sources_are_listed_was_never_gone() {
+fn an_object_recreated_before_all_sources_are_listed_is_not_deleted() {
     let events = [
         added("a", "1"),
         deleted("a", "2"),
@@ -98,12 +98,12 @@ fn what_is_there_again_before_all_sources_are_listed_was_never_gone() {
         Event::Synced,
     ];
     assert_eq!(
-        told(events),
+        converted(events),
         "init-apply default/a@1, init-apply default/a@3, init-done"
     );
 }
 
-/// The same as a lazy cache keeps it, or one whose spec does not fit.
+/// The same object as a lazy cache keeps it, or one whose spec cannot be decoded.
 fn lazy(revision: &str, is_broken: bool) -> Object<Pod> {
     let lazy = Form::new(FormOptions::Lazy, decode::open::<Pod>, Box::new(|_| {}));
     let mut json = json!({"metadata": {"name": "a", "namespace": "default"}});
@@ -119,7 +119,7 @@ fn lazy(revision: &str, is_broken: bool) -> Object<Pod> {
 }
 
 #[test]
-fn a_deletion_whose_final_state_does_not_decode_has_the_last_one_that_kube_was_given() {
+fn a_deletion_with_an_undecodable_final_state_has_the_last_delivered_state() {
     let added = |object| Event::Added {
         object,
         in_initial_list: true,
@@ -175,6 +175,6 @@ fn a_deletion_whose_final_state_does_not_decode_has_the_last_one_that_kube_was_g
             "init-done, apply default/a@1, delete default/a@1",
         ),
     ] {
-        assert_eq!(told(events), expected);
+        assert_eq!(converted(events), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! A listener's buffer, poll by poll: a missing wake-up fails here.
+//! A listener's buffer, poll by poll, so that a missing wake-up fails a test.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use k8s_openapi::api::core::v1::Pod;
 use tokio::time::Instant;
 use tokio_test::{assert_pending, assert_ready, task::spawn};
 
-use super::{BLOCK_2, World, added, buffer, show, told};
+use super::{BLOCK_2, World, added, buffer, received, show};
 use crate::{
     event_handler::{Event, EventHandler},
     processor::{Closing, Expansion, ListenerBuffer, Listening, Notification, SyncReport, listen},
 };
 
 #[test]
-fn what_comes_into_a_buffer_wakes_the_listener_that_waits() {
+fn a_push_wakes_a_waiting_listener() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let mut next = spawn(buffer.next());
     assert!(next.poll().is_pending());
@@ -26,7 +26,7 @@ fn what_comes_into_a_buffer_wakes_the_listener_that_waits() {
 }
 
 #[test]
-fn what_comes_together_wakes_the_listener_and_nothing_does_not() {
+fn a_push_of_several_events_wakes_the_listener_and_an_empty_one_does_not() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let mut next = spawn(buffer.next());
     assert!(next.poll().is_pending());
@@ -36,11 +36,11 @@ fn what_comes_together_wakes_the_listener_and_nothing_does_not() {
     assert!(next.is_woken());
     drop(next);
     assert_eq!(buffer.depth(), 2);
-    assert_eq!(told(&buffer), "+a@1, +b@2");
+    assert_eq!(received(&buffer), "+a@1, +b@2");
 }
 
 #[test]
-fn a_close_of_either_kind_wakes_the_listener_that_waits() {
+fn a_close_of_either_kind_wakes_a_waiting_listener() {
     for closing in [Closing::Discard, Closing::Drain(Instant::now())] {
         let (buffer, _) = buffer(ListenerBuffer::Grow);
         let mut next = spawn(buffer.next());
@@ -52,22 +52,22 @@ fn a_close_of_either_kind_wakes_the_listener_that_waits() {
 }
 
 #[test]
-fn dropping_a_woken_next_takes_nothing_out_and_loses_no_wake_up() {
+fn a_woken_next_that_is_dropped_loses_no_event_and_no_wake_up() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let mut dropped = spawn(buffer.next());
     assert!(dropped.poll().is_pending());
     buffer.push(added("a", 1));
     drop(dropped);
-    assert_eq!(told(&buffer), "+a@1");
+    assert_eq!(received(&buffer), "+a@1");
     let mut next = spawn(buffer.next());
-    // The permit of the dropped future may be left over; what counts is that it waits then.
+    // A permit of the dropped future may remain. The future must be waiting afterwards.
     while next.poll().is_pending() && next.is_woken() {}
     buffer.push(added("b", 2));
     assert!(next.is_woken());
 }
 
 #[test]
-fn a_buffer_takes_no_memory_before_something_waits_and_gives_back_what_a_burst_took() {
+fn an_empty_buffer_allocates_nothing_and_the_memory_of_a_burst_is_released() {
     for policy in [ListenerBuffer::Grow, ListenerBuffer::Coalesce, BLOCK_2] {
         let (buffer, _) = buffer(policy);
         assert_eq!(buffer.capacity(), 0);
@@ -76,25 +76,25 @@ fn a_buffer_takes_no_memory_before_something_waits_and_gives_back_what_a_burst_t
         }
         assert_eq!(buffer.depth(), 10_000);
         assert!(buffer.capacity() >= 10_000);
-        told(&buffer);
+        received(&buffer);
         assert!(buffer.capacity() < 2500, "{}", buffer.capacity());
     }
 }
 
 #[test]
-fn a_drain_hands_out_the_rest_and_takes_nothing_new() {
+fn a_drain_delivers_buffered_events_and_accepts_no_new_ones() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     buffer.push(added("a", 1));
     buffer.close(Closing::Drain(Instant::now()));
     buffer.push(added("b", 2));
     assert!(!buffer.is_discarding());
-    assert_eq!(told(&buffer), "+a@1");
+    assert_eq!(received(&buffer), "+a@1");
     assert!(buffer.next().now_or_never().unwrap().is_none());
     assert_eq!(buffer.status().discarded, 0);
 }
 
 #[test]
-fn a_discard_counts_events_and_not_messages_and_no_drain_undoes_it() {
+fn a_discard_counts_events_and_a_later_drain_does_not_revert_it() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let mut world = World::new();
     let old = world.writer.snapshot();
@@ -111,7 +111,7 @@ fn a_discard_counts_events_and_not_messages_and_no_drain_undoes_it() {
 }
 
 #[test]
-fn a_buffer_is_idle_once_the_next_is_asked_for_and_not_before() {
+fn a_buffer_is_idle_once_the_listener_requests_the_next_event() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     assert_ready!(spawn(buffer.until_idle()).poll());
     buffer.push(added("a", 1));
@@ -119,7 +119,7 @@ fn a_buffer_is_idle_once_the_next_is_asked_for_and_not_before() {
     assert_pending!(first.poll());
     assert_pending!(second.poll());
     let expansion = buffer.next().now_or_never().unwrap();
-    assert_eq!(buffer.depth(), 1, "it is being told");
+    assert_eq!(buffer.depth(), 1, "the event is being handled");
     assert_pending!(first.poll());
     drop(expansion);
     let mut next = spawn(buffer.next());
@@ -132,7 +132,7 @@ fn a_buffer_is_idle_once_the_next_is_asked_for_and_not_before() {
 }
 
 #[test]
-fn the_end_of_a_listener_resolves_every_wait_also_if_it_was_never_polled() {
+fn the_end_of_a_listener_resolves_every_wait_even_if_it_was_never_polled() {
     let (buffer, room) = buffer(BLOCK_2);
     let (synced, _, is_synced) = SyncReport::new();
     let listening = listen(
@@ -153,15 +153,19 @@ fn the_end_of_a_listener_resolves_every_wait_also_if_it_was_never_polled() {
     assert!(idle.is_woken() && ended.is_woken() && room.is_woken());
     assert_ready!(idle.poll());
     assert_ready!(ended.poll());
-    assert_eq!(buffer.room(), usize::MAX, "it holds back nobody");
+    assert_eq!(
+        buffer.room(),
+        usize::MAX,
+        "it does not limit the controller"
+    );
     assert!(
         is_synced.has_changed().is_err(),
-        "and will never have synced"
+        "it will never have synced"
     );
 }
 
 #[test]
-fn a_block_buffer_has_room_for_its_capacity_and_each_taking_wakes_the_controller() {
+fn a_block_buffer_has_room_for_its_capacity_and_each_receive_wakes_the_controller() {
     let (unlimited, _) = buffer(ListenerBuffer::Grow);
     unlimited.push(added("a", 1));
     assert_eq!(unlimited.room(), usize::MAX);
@@ -170,11 +174,7 @@ fn a_block_buffer_has_room_for_its_capacity_and_each_taking_wakes_the_controller
     assert_eq!(buffer.room(), 2);
     for (revision, left) in [(1, 1), (2, 0), (3, 0)] {
         buffer.push(added("a", revision));
-        assert_eq!(
-            buffer.room(),
-            left,
-            "it takes what it is given all the same"
-        );
+        assert_eq!(buffer.room(), left, "it still accepts events");
     }
     let mut room = spawn(room.notified());
     assert_pending!(room.poll());
@@ -185,7 +185,7 @@ fn a_block_buffer_has_room_for_its_capacity_and_each_taking_wakes_the_controller
     assert_eq!(
         buffer.room(),
         usize::MAX,
-        "who is leaving holds back nobody"
+        "a closed buffer does not limit the controller"
     );
 }
 

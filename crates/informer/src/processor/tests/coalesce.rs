@@ -1,18 +1,10 @@
-//! A `Coalesce` buffer: what it makes of what waits, and that it tells the same story as one that
-//! keeps everything.
+//! A `Coalesce` buffer: how it merges waiting events.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use proptest::prelude::*;
+mod model;
+mod offloaded;
 
 use super::*;
-use crate::{
-    indexer::Change,
-    offload::{OFFLOADED_MIN, with_held_pool},
-    processor::buffer::Closing,
-};
-
-const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+use crate::processor::Closing;
 
 fn is_resync(buffer: &Buffer<Pod>) -> bool {
     buffer.is_resyncing()
@@ -37,18 +29,18 @@ fn initial(name: &str, revision: u64) -> Notification<Pod> {
     })
 }
 
-/// The events of these messages if all of them arrive before the first is delivered, and how many events
-/// came to nothing.
+/// Returns the events of these messages if all of them arrive before the first is delivered, and the
+/// number of coalesced events.
 fn merged(messages: impl IntoIterator<Item = Notification<Pod>>) -> (String, u64) {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     for message in messages {
         buffer.push(message);
     }
-    (told(&buffer), buffer.status().coalesced)
+    (received(&buffer), buffer.status().coalesced)
 }
 
 #[test]
-fn what_waits_is_merged_per_object_into_the_latest_state_told_from_the_last_one_told() {
+fn waiting_events_of_an_object_are_merged_into_one_from_its_last_delivered_state() {
     use Cause::Watch;
 
     let update = |old, new| updated("a", old, new, Watch);
@@ -107,50 +99,57 @@ fn a_merged_update_has_the_cause_of_its_last_change_that_was_not_a_resync() {
 }
 
 #[test]
-fn an_object_that_changes_all_the_time_keeps_its_turn() {
-    let (told, _) = merged([
+fn a_constantly_changing_object_keeps_its_position() {
+    let (events, _) = merged([
         updated("a", 1, 2, Cause::Watch),
         added("b", 3),
         updated("a", 2, 4, Cause::Watch),
         added("c", 5),
         updated("a", 4, 6, Cause::Watch),
     ]);
-    assert_eq!(told, "~a@1→6, +b@3, +c@5");
+    assert_eq!(events, "~a@1→6, +b@3, +c@5");
 }
 
 #[test]
-fn the_marker_stays_behind_what_it_came_after_also_when_that_is_unfolded() {
+fn the_synced_marker_keeps_its_position_when_a_snapshot_is_expanded() {
     let mut world = World::new();
     world.list(&[("a", 1), ("b", 2)], true);
     let (_, buffer) = world.join(ListenerBuffer::Coalesce, true);
     assert_eq!(
         buffer.depth(),
         2,
-        "the cache is one message, and the marker"
+        "one message for the cache, and the marker"
     );
     world.apply(DeltaKind::Updated(object("b", 3)), false);
     world.apply(DeltaKind::Updated(object("c", 4)), false);
     assert_eq!(buffer.depth(), 4, "one per object, and the marker");
-    assert_eq!(told(&buffer), "+a@1!, +b@3!, synced, +c@4");
+    assert_eq!(received(&buffer), "+a@1!, +b@3!, synced, +c@4");
 }
 
 #[test]
-fn what_is_all_that_waits_is_one_message_time_and_again() {
+fn a_list_or_resync_into_an_empty_buffer_is_one_message() {
     let mut world = World::new();
     world.list(&[("a", 1), ("b", 2), ("c", 3)], true);
     let (due, buffer) = world.join(ListenerBuffer::Coalesce, true);
-    told(&buffer);
+    received(&buffer);
     world.list(&[("a", 4), ("b", 5), ("c", 6)], false);
-    assert_eq!(buffer.depth(), 1, "as the cache was when it joined");
-    told(&buffer);
+    assert_eq!(
+        buffer.depth(),
+        1,
+        "one message, as the cache was when the listener joined"
+    );
+    received(&buffer);
     world.processor.due.insert(due);
     world.apply(DeltaKind::SyncAll, false);
     assert_eq!(buffer.depth(), 1);
-    assert_eq!(told(&buffer), "~a@4→4 resync, ~b@5→5 resync, ~c@6→6 resync");
+    assert_eq!(
+        received(&buffer),
+        "~a@4→4 resync, ~b@5→5 resync, ~c@6→6 resync"
+    );
 }
 
 #[test]
-fn what_was_taken_is_told_as_it_was_and_only_what_waits_is_merged() {
+fn received_events_are_unchanged_and_only_waiting_ones_are_merged() {
     let mut world = World::new();
     world.list(&[("a", 1), ("b", 2)], true);
     let (_, buffer) = world.join(ListenerBuffer::Coalesce, true);
@@ -160,45 +159,52 @@ fn what_was_taken_is_told_as_it_was_and_only_what_waits_is_merged() {
         world.apply(DeltaKind::Updated(object("b", revision)), false);
     }
     world.delete("a", 100);
-    assert_eq!(buffer.depth(), 1 + 1 + 2, "taken, the marker, b and a");
+    assert_eq!(
+        buffer.depth(),
+        1 + 1 + 2,
+        "the received message, the marker, b and a"
+    );
     assert_eq!(show(&taken.next().unwrap()), "+b@2!");
     assert!(taken.next().is_none());
-    assert_eq!(told(&buffer), "synced, ~b@2→99, -a@100");
+    assert_eq!(received(&buffer), "synced, ~b@2→99, -a@100");
 }
 
 #[test]
-fn lists_and_resyncs_that_come_while_something_waits_are_merged_into_it() {
+fn lists_and_resyncs_are_merged_into_waiting_events() {
     let mut world = World::new();
     let (id, buffer) = world.join(ListenerBuffer::Coalesce, false);
     world.list(&[("a", 1), ("b", 2), ("c", 3)], true);
     world.list(&[("a", 4), ("c", 3), ("d", 5)], false);
-    assert_eq!(told(&buffer), "+a@4!, +c@3!, +d@5");
+    assert_eq!(received(&buffer), "+a@4!, +c@3!, +d@5");
     world.processor.due.insert(id);
     world.apply(DeltaKind::Updated(object("d", 6)), false);
     world.apply(DeltaKind::SyncAll, false);
     world.apply(DeltaKind::SyncAll, false);
     assert!(is_resync(&buffer));
     assert_eq!(buffer.depth(), 3);
-    assert_eq!(told(&buffer), "~d@5→6, ~a@4→4 resync, ~c@3→3 resync");
+    assert_eq!(received(&buffer), "~d@5→6, ~a@4→4 resync, ~c@3→3 resync");
     assert!(!is_resync(&buffer));
 }
 
 #[test]
-fn a_resync_that_was_merged_into_news_is_no_resync_that_is_waited_for() {
+fn a_resync_merged_into_changes_does_not_delay_the_next_resync() {
     let mut world = World::new();
     let (id, buffer) = world.join(ListenerBuffer::Coalesce, false);
     world.list(&[("a", 1)], true);
-    told(&buffer);
+    received(&buffer);
     world.processor.due.insert(id);
     world.apply(DeltaKind::SyncAll, false);
     assert!(is_resync(&buffer));
     world.apply(DeltaKind::Updated(object("a", 2)), false);
-    assert!(!is_resync(&buffer), "the handler hears of all of it");
-    assert_eq!(told(&buffer), "~a@1→2");
+    assert!(
+        !is_resync(&buffer),
+        "the change of every object is delivered"
+    );
+    assert_eq!(received(&buffer), "~a@1→2");
 }
 
 #[test]
-fn whoever_waits_for_what_comes_to_nothing_is_woken() {
+fn a_waiter_is_woken_when_its_events_cancel_out() {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     buffer.push(added("a", 1));
     let mut idle = tokio_test::task::spawn(buffer.until_idle());
@@ -210,7 +216,7 @@ fn whoever_waits_for_what_comes_to_nothing_is_woken() {
 }
 
 #[test]
-fn whoever_waits_does_not_wait_for_what_comes_later_to_another_object() {
+fn a_waiter_does_not_wait_for_later_events_of_other_objects() {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     buffer.push(added("a", 1));
     let mut idle = tokio_test::task::spawn(buffer.until_idle());
@@ -223,7 +229,7 @@ fn whoever_waits_does_not_wait_for_what_comes_later_to_another_object() {
 }
 
 #[test]
-fn a_discard_counts_what_waits_after_merging() {
+fn a_discard_counts_merged_events() {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     for message in [
         added("a", 1),
@@ -233,286 +239,10 @@ fn a_discard_counts_what_waits_after_merging() {
     ] {
         buffer.push(message);
     }
-    buffer.close(crate::processor::Closing::Discard);
+    buffer.close(Closing::Discard);
     let status = buffer.status();
     assert_eq!(
         (status.coalesced, status.discarded, status.depth),
         (1, 3, 0)
     );
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    Put(usize),
-    Delete(usize),
-    /// Which objects a list has, and which of them are as they were.
-    List([bool; 4], [bool; 4]),
-    Resync,
-    Synced,
-    Hear(usize),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        6 => (0..NAMES.len()).prop_map(Step::Put),
-        4 => (0..NAMES.len()).prop_map(Step::Delete),
-        2 => (any::<[bool; 4]>(), any::<[bool; 4]>()).prop_map(|(has, same)| Step::List(has, same)),
-        1 => Just(Step::Resync),
-        1 => Just(Step::Synced),
-        4 => (0_usize..5).prop_map(Step::Hear),
-    ]
-}
-
-/// A listener, and what it must have in mind: what it was told last of each object.
-struct Listener {
-    buffer: Arc<Buffer<Pod>>,
-    taken: Option<Expansion<Pod>>,
-    told: BTreeMap<String, String>,
-    events: u64,
-    synced: bool,
-}
-
-impl Listener {
-    /// Hears one event, which must be possible after what it heard before; whether there was one.
-    fn hear(&mut self) -> bool {
-        loop {
-            if let Some(event) = self.taken.as_mut().and_then(Expansion::next) {
-                self.events += 1;
-                self.check(event);
-                return true;
-            }
-            match self.buffer.next().now_or_never() {
-                Some(next) => self.taken = next,
-                None => return false,
-            }
-        }
-    }
-
-    fn check(&mut self, event: Event<Pod>) {
-        let known = event
-            .object_name()
-            .and_then(|name| self.told.remove(name.as_str()));
-        match event {
-            Event::Added { object, .. } => {
-                assert_eq!(known, None, "added twice");
-                let name = object.object_name().to_string();
-                self.told.insert(name, object.revision().to_string());
-            }
-            Event::Updated { old, new, .. } => {
-                assert_eq!(
-                    known,
-                    Some(old.revision().to_string()),
-                    "what was told last"
-                );
-                let name = new.object_name().to_string();
-                self.told.insert(name, new.revision().to_string());
-            }
-            Event::Deleted(_) => assert!(known.is_some(), "deleted without having been told"),
-            Event::Synced => self.synced = true,
-        }
-    }
-}
-
-/// A store with a listener of each policy, which join at the same moment.
-struct Both {
-    world: World,
-    revision: u64,
-    listeners: Option<[Listener; 2]>,
-    /// What was there when the marker was pushed, and has not been deleted since.
-    beginning: Option<BTreeSet<String>>,
-    ids: Vec<ListenerId>,
-}
-
-impl Both {
-    fn new() -> Self {
-        Self {
-            world: World::new(),
-            revision: 0,
-            listeners: None,
-            beginning: None,
-            ids: Vec::new(),
-        }
-    }
-
-    fn join(&mut self) {
-        let policies = [ListenerBuffer::Grow, ListenerBuffer::Coalesce];
-        self.listeners = Some(policies.map(|policy| {
-            let (id, buffer) = self.world.join(policy, false);
-            self.ids.push(id);
-            Listener {
-                buffer,
-                taken: None,
-                told: BTreeMap::new(),
-                events: 0,
-                synced: false,
-            }
-        }));
-    }
-
-    fn cache(&self) -> BTreeMap<String, String> {
-        let snapshot = self.world.writer.snapshot();
-        let state = |object: &Object<Pod>| {
-            let name = object.object_name().to_string();
-            (name, object.revision().to_string())
-        };
-        snapshot.iter().map(state).collect()
-    }
-
-    fn play(&mut self, step: &Step) {
-        self.revision += 1;
-        match step {
-            Step::Put(name) => {
-                let kind = DeltaKind::Updated(object(NAMES[*name], self.revision));
-                self.world.apply(kind, false);
-            }
-            Step::Delete(name) => self.world.delete(NAMES[*name], self.revision),
-            Step::List(has, same) => {
-                let cache = self.cache();
-                let mut objects = Vec::new();
-                for (at, name) in NAMES.iter().enumerate().filter(|(at, _)| has[*at]) {
-                    let known = cache.get(*name).filter(|_| same[at]);
-                    let revision = known.map_or(self.revision, |known| known.parse().unwrap());
-                    objects.push((*name, revision));
-                }
-                self.world.list(&objects, false);
-            }
-            Step::Resync => {
-                self.world.processor.due.extend(&self.ids);
-                self.world.apply(DeltaKind::SyncAll, false);
-            }
-            Step::Synced if self.listeners.is_some() && self.beginning.is_none() => {
-                self.world.processor.synced();
-                self.beginning = Some(self.cache().into_keys().collect());
-            }
-            Step::Synced => {}
-            Step::Hear(events) => {
-                for _ in 0..*events {
-                    self.hear();
-                }
-            }
-        }
-        let cache = self.cache();
-        if let Some(beginning) = &mut self.beginning {
-            beginning.retain(|name| cache.contains_key(name));
-        }
-        if let Some([_, merged]) = &self.listeners {
-            let taken = usize::from(merged.taken.is_some());
-            assert!(
-                merged.buffer.depth() <= NAMES.len() + 1 + taken,
-                "the bound"
-            );
-        }
-    }
-
-    /// Lets the one that merges hear something.
-    fn hear(&mut self) -> bool {
-        let Some([_, merged]) = &mut self.listeners else {
-            return false;
-        };
-        let before = merged.synced;
-        let heard = merged.hear();
-        if merged.synced && !before {
-            for name in self.beginning.iter().flatten() {
-                assert!(merged.told.contains_key(name), "synced before {name}");
-            }
-        }
-        heard
-    }
-}
-
-proptest! {
-    #[test]
-    fn whatever_happens_at_whatever_speed_what_is_heard_is_possible_and_leads_to_the_cache(
-        before in proptest::collection::vec(step(), 0..8),
-        after in proptest::collection::vec(step(), 0..60),
-    ) {
-        let mut both = Both::new();
-        for step in &before {
-            both.play(step);
-        }
-        both.join();
-        for step in &after {
-            both.play(step);
-        }
-        while both.hear() {}
-        let cache = both.cache();
-        let [mut every, merged] = both.listeners.take().unwrap();
-        while every.hear() {}
-        prop_assert_eq!(&every.told, &cache);
-        prop_assert_eq!(&merged.told, &cache);
-        prop_assert_eq!(merged.synced, every.synced);
-        prop_assert_eq!(merged.events + merged.buffer.status().coalesced, every.events);
-        prop_assert_eq!(merged.buffer.depth(), 0);
-    }
-}
-
-/// A listener that has not heard of a list of this many objects.
-fn behind(objects: usize) -> (World, Arc<Buffer<Pod>>) {
-    let mut world = World::new();
-    let names: Vec<_> = (0..objects).map(|number| format!("p{number:04}")).collect();
-    let objects = names.iter().map(|name| object(name, 1));
-    let list = DeltaKind::ReplacedAll {
-        objects: objects.collect(),
-        revision: 1.into(),
-    };
-    world.apply(list, true);
-    let (_, buffer) = world.join(ListenerBuffer::Coalesce, false);
-    (world, buffer)
-}
-
-fn one(object: Object<Pod>) -> [Change<Pod>; 1] {
-    [Change::Added {
-        object,
-        in_initial_list: false,
-    }]
-}
-
-#[test]
-fn a_long_list_is_unfolded_on_another_thread_and_nothing_is_missing_meanwhile() {
-    with_held_pool(async |hold| {
-        let (world, buffer) = behind(OFFLOADED_MIN);
-        let changes = one(object("x", 2));
-        let mut distributed = Box::pin(world.processor.distribute(&changes));
-        let held = hold();
-        assert!(
-            distributed.as_mut().now_or_never().is_none(),
-            "this thread does something else"
-        );
-        drop(held);
-        while distributed.as_mut().now_or_never().is_none() {
-            assert!(buffer.depth() > 0);
-            assert!(buffer.until_idle().now_or_never().is_none());
-            std::thread::yield_now();
-        }
-        assert_eq!(buffer.depth(), OFFLOADED_MIN + 1);
-        let told = told(&buffer);
-        assert_eq!(told.matches('+').count(), OFFLOADED_MIN + 1);
-        assert!(told.ends_with("+x@2"), "{told}");
-    });
-}
-
-#[test]
-fn a_listener_that_is_closed_before_a_list_is_unfolded_discards_all_of_it() {
-    with_held_pool(async |hold| {
-        let (world, buffer) = behind(OFFLOADED_MIN);
-        let changes = one(object("x", 2));
-        let mut distributed = Box::pin(world.processor.distribute(&changes));
-        let held = hold();
-        assert!(distributed.as_mut().now_or_never().is_none());
-        buffer.close(Closing::Discard);
-        drop(held);
-        distributed.await;
-        assert_eq!(buffer.depth(), 0);
-        assert!(buffer.next().await.is_none());
-        assert_eq!(buffer.status().discarded, OFFLOADED_MIN as u64);
-    });
-}
-
-#[test]
-fn a_short_list_is_unfolded_in_place() {
-    let (world, buffer) = behind(10);
-    let changes = one(object("x", 2));
-    let distributed = world.processor.distribute(&changes);
-    distributed.now_or_never().unwrap();
-    assert_eq!(buffer.depth(), 11);
 }

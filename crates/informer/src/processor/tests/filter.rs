@@ -1,4 +1,4 @@
-//! What a filter makes of events.
+//! The events that a filter delivers.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl EventHandler<Pod> for Noting {
 }
 
 #[tokio::test]
-async fn a_filter_turns_updates_into_what_they_mean_to_those_behind_it() {
+async fn a_filter_converts_updates_to_additions_and_deletions() {
     let heard = Heard::default();
     let odd = |object: &Object<Pod>| object.revision().to_string().ends_with(['1', '3', '5']);
     let mut filtering = Filtering::new(odd, Noting(Arc::clone(&heard)));

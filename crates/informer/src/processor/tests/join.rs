@@ -1,4 +1,4 @@
-//! What a listener hears for joining.
+//! The events that a listener receives when it joins.
 
 use super::*;
 
@@ -18,19 +18,22 @@ fn join(world: &mut World, delivery: Delivery) -> Arc<Buffer<Pod>> {
 }
 
 #[tokio::test]
-async fn who_hears_everything_is_not_told_the_cache_that_it_knew_before() {
+async fn a_listener_of_all_deliveries_does_not_receive_the_cache_again() {
     let mut world = World::new();
     world.list(&[("a", 1)], true);
-    assert_eq!(told(&join(&mut world, Delivery::All)), "synced");
-    assert_eq!(told(&join(&mut world, Delivery::Changes)), "+a@1!, synced");
+    assert_eq!(received(&join(&mut world, Delivery::All)), "synced");
+    assert_eq!(
+        received(&join(&mut world, Delivery::Changes)),
+        "+a@1!, synced"
+    );
 }
 
 #[tokio::test]
-async fn an_empty_cache_is_no_message() {
+async fn an_empty_cache_adds_no_message() {
     let mut world = World::new();
     for delivery in [Delivery::All, Delivery::Changes] {
         let buffer = join(&mut world, delivery);
         assert_eq!(buffer.depth(), 1, "the marker");
-        assert_eq!(told(&buffer), "synced");
+        assert_eq!(received(&buffer), "synced");
     }
 }

@@ -1,4 +1,4 @@
-//! What a log says of handlers that are slow or panic.
+//! Log lines about handlers that are slow or panic.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -21,14 +21,14 @@ use crate::{
     processor::{Expansion, ListenerBuffer, Listening, Schedule, SyncReport, listen},
 };
 
-/// What this thread logs while the guards live.
+/// Collects the log of this thread while the guards exist.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     fn begin() -> (Self, (DefaultGuard, Dispatch)) {
-        // While there is only one subscriber, tracing asks that of the thread that comes to a log
-        // line first whether the line is wanted, and keeps the answer for all threads.
+        // While only one subscriber exists, tracing asks the subscriber of the first thread that
+        // reaches a log line whether it is enabled, and caches the result for all threads.
         let second = Dispatch::new(NoSubscriber::default());
         let log = Self::default();
         let written = log.clone();
@@ -58,7 +58,7 @@ impl io::Write for Log {
 }
 
 #[test]
-fn a_buffer_that_grows_is_warned_of_once_until_half_of_it_was_told() {
+fn a_growing_buffer_is_logged_once_until_half_of_it_is_delivered() {
     let (log, _guard) = Log::begin();
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let push = |count: usize| {
@@ -75,15 +75,15 @@ fn a_buffer_that_grows_is_warned_of_once_until_half_of_it_was_told() {
     let warning = " WARN a handler is slower than its events handler=test depth=1025\n";
     assert_eq!(push(1024), "");
     assert_eq!(push(1), warning);
-    assert_eq!(push(75), "", "once is enough");
+    assert_eq!(push(75), "", "a burst is logged once");
     tell(1100 - 513);
-    assert_eq!(push(1100 - 513), "", "it has not caught up");
+    assert_eq!(push(1100 - 513), "", "less than half was delivered");
     tell(1100 - 512);
     assert_eq!(push(512), "");
-    assert_eq!(push(1), warning, "this is another burst");
+    assert_eq!(push(1), warning, "a new burst is logged again");
 }
 
-/// Takes its time, or panics, as the pod's name says.
+/// Waits for the number of milliseconds in the pod's name, or panics.
 struct Planted;
 
 impl EventHandler<Pod> for Planted {
@@ -97,8 +97,8 @@ impl EventHandler<Pod> for Planted {
     }
 }
 
-/// A listener that was sent pods of these names, some time later.
-async fn told(names: &[&str]) -> String {
+/// Sends pods with these names to a listener, and returns its log after some time.
+async fn log_of(names: &[&str]) -> String {
     let (log, _guard) = Log::begin();
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     for name in names {
@@ -118,15 +118,15 @@ async fn told(names: &[&str]) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callback_over_100_ms_is_logged_if_others_wait_behind_it() {
-    assert_eq!(told(&["100", "1"]).await, "");
-    assert_eq!(told(&["1", "500"]).await, "", "nobody waits");
+async fn a_callback_over_100_ms_is_logged_if_events_wait() {
+    assert_eq!(log_of(&["100", "1"]).await, "");
+    assert_eq!(log_of(&["1", "500"]).await, "", "no event waits");
     let slow = " WARN slow handler handler=test object=\"101\" took=101ms depth=2\n";
-    assert_eq!(told(&["101", "1"]).await, slow);
+    assert_eq!(log_of(&["101", "1"]).await, slow);
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_handler_that_is_always_slow_the_log_has_ten_lines_a_minute_and_their_number() {
+async fn a_slow_handler_is_logged_ten_times_a_minute_and_then_counted() {
     let (log, _guard) = Log::begin();
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     for _ in 0..200 {
@@ -155,11 +155,11 @@ async fn a_panic_is_logged_with_its_message() {
         ERROR a handler panicked handler=test object="formatted" reason="planted 7"
         ERROR a handler panicked handler=test object="value" reason="no message"
     "#]]
-    .assert_eq(&told(&["text", "formatted", "value"]).await);
+    .assert_eq(&log_of(&["text", "formatted", "value"]).await);
 }
 
 #[test]
-fn a_resync_period_that_is_not_as_asked_for_is_logged_and_no_other_one() {
+fn only_a_changed_resync_period_is_logged() {
     let (log, _guard) = Log::begin();
     let logged = |informer: u64, started: bool, asked_for: u64| {
         let now = Instant::now();
@@ -184,6 +184,9 @@ fn a_resync_period_that_is_not_as_asked_for_is_logged_and_no_other_one() {
         (0, false, 0),
     ] {
         let text = logged(informer, started, asked_for);
-        assert_eq!(text, "", "{asked_for} ms of an informer with {informer} ms");
+        assert_eq!(
+            text, "",
+            "{asked_for} ms requested of an informer with {informer} ms"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! From a queue through the store to a handler: either queue tells the same story of each object.
+//! From a queue through the store to a handler: both queues deliver the same events of each object.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{World, object, told};
+use super::{World, object, received};
 use crate::{
     indexer::Change,
     object::{Deleted, Object, SourceId},
@@ -21,18 +21,18 @@ fn one(text: &str) -> Object<Pod> {
     object(name, revision.parse().unwrap())
 }
 
-/// Plays a script, and shows what the handler hears at each pop, a line each.
+/// Runs a script, and shows what the handler receives at each pop, one line each.
 ///
 /// ```text
-/// known a@1 b@2        what the store has from before
+/// known a@1 b@2        the store's initial content
 /// add a@2              also update, delete, bookmark
 /// list 9: a@2 c@1      a list of revision 9
 /// resync               with the handler due
 /// pop, pop one         everything that waits, or one batch
 /// ```
-fn story(queue: &mut dyn Queue<Pod>, script: &str) -> String {
+fn delivered(queue: &mut dyn Queue<Pod>, script: &str) -> String {
     let mut world = World::new();
-    let (id, heard) = world.join(ListenerBuffer::Grow, false);
+    let (id, buffer) = world.join(ListenerBuffer::Grow, false);
     let mut lines = Vec::new();
     for line in script.split([';', '\n']).map(str::trim) {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -65,9 +65,13 @@ fn story(queue: &mut dyn Queue<Pod>, script: &str) -> String {
             }
             "pop" => {
                 pop(queue, &mut world, rest == "one");
-                let told = told(&heard);
-                let told = if told.is_empty() { "nothing" } else { &told };
-                lines.push(format!("{told}\n"));
+                let events = received(&buffer);
+                let events = if events.is_empty() {
+                    "nothing"
+                } else {
+                    &events
+                };
+                lines.push(format!("{events}\n"));
                 continue;
             }
             other => panic!("unknown verb {other:?}"),
@@ -78,7 +82,7 @@ fn story(queue: &mut dyn Queue<Pod>, script: &str) -> String {
     lines.concat()
 }
 
-/// Applies and tells what waits, as the controller does.
+/// Applies and delivers what waits, as the controller does.
 fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
     while let Some(batch) = queue.pop_batch(usize::MAX) {
         for change in world.writer.apply(batch).changes {
@@ -97,10 +101,10 @@ fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
     }
 }
 
-/// The events of each object, in order. An object's name is one letter.
-fn by_object(story: &str) -> BTreeMap<char, Vec<&str>> {
+/// Returns the events of each object, in order. An object's name is one letter.
+fn by_object(delivered: &str) -> BTreeMap<char, Vec<&str>> {
     let mut objects: BTreeMap<char, Vec<&str>> = BTreeMap::new();
-    let events = story.lines().flat_map(|line| line.split(", "));
+    let events = delivered.lines().flat_map(|line| line.split(", "));
     for event in events.filter(|event| event.contains('@')) {
         let name = event.chars().find(char::is_ascii_alphabetic).unwrap();
         objects.entry(name).or_default().push(event);
@@ -108,10 +112,10 @@ fn by_object(story: &str) -> BTreeMap<char, Vec<&str>> {
     objects
 }
 
-/// The story that both queues tell, or both stories: of each object they are the same.
+/// Returns the events of both queues, once if they are equal; those of each object are always equal.
 fn check(script: &str, trace: &Expect) {
-    let in_order = story(&mut InOrder::new(), script);
-    let per_key = story(&mut DeltaFifo::new(), script);
+    let in_order = delivered(&mut InOrder::new(), script);
+    let per_key = delivered(&mut DeltaFifo::new(), script);
     assert_eq!(by_object(&in_order), by_object(&per_key), "{script}");
     if in_order == per_key {
         trace.assert_eq(&in_order);
@@ -121,7 +125,7 @@ fn check(script: &str, trace: &Expect) {
 }
 
 #[test]
-fn what_only_the_queue_has_is_told_and_then_told_as_gone_by_the_list_without_it() {
+fn a_queued_object_that_a_list_omits_is_delivered_and_then_deleted() {
     check(
         "add a@6; list 9:; pop",
         &expect![[r#"
@@ -175,7 +179,7 @@ fn several_lists_without_an_object_delete_it_once() {
 }
 
 #[test]
-fn a_list_deletes_what_queue_and_store_have_beyond_it_with_the_newest_state_of_each() {
+fn a_list_deletes_missing_objects_of_queue_and_store_with_their_newest_state() {
     let known = "list 5: a@1 b@2 c@3; pop";
     check(
         &format!("{known}; delete b@6; list 9: a@1; pop"),
@@ -212,7 +216,7 @@ fn a_list_deletes_what_queue_and_store_have_beyond_it_with_the_newest_state_of_e
 }
 
 #[test]
-fn a_deletion_is_told_before_the_list_that_has_the_object_again() {
+fn a_deletion_is_delivered_before_a_list_that_contains_the_object_again() {
     check(
         "list 5: a@1; pop; delete a@6; list 9: a@8; pop",
         &expect![[r#"
@@ -223,7 +227,7 @@ fn a_deletion_is_told_before_the_list_that_has_the_object_again() {
 }
 
 #[test]
-fn a_resync_brings_no_older_state_behind_a_newer_one() {
+fn a_resync_delivers_no_older_state_after_a_newer_one() {
     let known = "list 5: a@1 b@2; pop one; pop";
     let newer_first = format!("{known}; update a@6; resync; pop");
     expect![[r#"
@@ -231,13 +235,13 @@ fn a_resync_brings_no_older_state_behind_a_newer_one() {
         nothing
         ~a@1→6, ~a@6→6 resync, ~b@2→2 resync
     "#]]
-    .assert_eq(&story(&mut InOrder::new(), &newer_first));
+    .assert_eq(&delivered(&mut InOrder::new(), &newer_first));
     expect![[r#"
         +a@1!
         +b@2!, synced
         ~a@1→6, ~b@2→2 resync
     "#]]
-    .assert_eq(&story(&mut DeltaFifo::new(), &newer_first));
+    .assert_eq(&delivered(&mut DeltaFifo::new(), &newer_first));
     check(
         &format!("{known}; resync; update a@6; pop"),
         &expect![[r#"
@@ -254,18 +258,18 @@ fn a_resync_brings_no_older_state_behind_a_newer_one() {
 }
 
 #[test]
-fn the_marker_comes_behind_every_item_of_the_first_list_and_every_deletion_it_implies() {
+fn synced_follows_every_object_and_deletion_of_the_first_list() {
     let script = "known a@1 b@2; list 9: a@3 c@4; pop one; pop one; pop one";
     expect![[r#"
         -?b@2, ~a@1→3 relist, +c@4!, synced
         nothing
         nothing
     "#]]
-    .assert_eq(&story(&mut InOrder::new(), script));
+    .assert_eq(&delivered(&mut InOrder::new(), script));
     expect![[r#"
         ~a@1→3 relist
         +c@4!
         -?b@2, synced
     "#]]
-    .assert_eq(&story(&mut DeltaFifo::new(), script));
+    .assert_eq(&delivered(&mut DeltaFifo::new(), script));
 }

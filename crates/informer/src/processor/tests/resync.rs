@@ -1,4 +1,4 @@
-//! When a processor's listeners are due a resync, and what a drain leaves to a subscription's owner.
+//! The time of resyncs, and the events that a drain leaves to a subscription's owner.
 
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, assert_ready, task::spawn};
@@ -9,7 +9,7 @@ use crate::processor::Closing;
 const PERIOD: Duration = Duration::from_secs(10);
 
 #[tokio::test(start_paused = true)]
-async fn the_next_resync_comes_a_period_after_the_start_and_never_before_one() {
+async fn the_first_resync_is_due_one_period_after_the_start() {
     let mut world = World::new();
     let _listener = world.join(ListenerBuffer::Grow, false);
     advance(PERIOD).await;
@@ -24,11 +24,11 @@ async fn the_next_resync_comes_a_period_after_the_start_and_never_before_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_not_heard_all_of_a_resync_gets_no_other_and_then_the_next_one() {
+async fn an_unfinished_resync_skips_further_ones_until_it_is_delivered() {
     let mut world = World::new();
     let (_, buffer) = world.join(ListenerBuffer::Grow, false);
     world.list(&[("a", 1)], true);
-    told(&buffer);
+    received(&buffer);
     world.processor.started();
     for _ in 0..2 {
         advance(PERIOD).await;
@@ -38,19 +38,19 @@ async fn who_has_not_heard_all_of_a_resync_gets_no_other_and_then_the_next_one()
         assert!(!world.processor.tick(), "it waits");
         let being_told = buffer.next().now_or_never().unwrap();
         advance(PERIOD).await;
-        assert!(!world.processor.tick(), "it is being told");
+        assert!(!world.processor.tick(), "it is being delivered");
         drop(being_told);
-        assert_eq!(told(&buffer), "", "that was all");
+        assert_eq!(received(&buffer), "", "nothing else waits");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_drain_whoever_polls_still_gets_the_rest() {
+async fn after_a_drain_remaining_events_can_still_be_received() {
     let mut world = World::new();
     let (_, buffer) = world.join(ListenerBuffer::Grow, false);
     world.list(&[("a", 1)], true);
     let deadline = Instant::now() + PERIOD;
     assert_eq!(world.processor.close(Closing::Drain(deadline)).await, 0);
-    assert_eq!(told(&buffer), "+a@1!");
+    assert_eq!(received(&buffer), "+a@1!");
     assert!(!buffer.is_discarding());
 }

@@ -1,4 +1,4 @@
-//! What a buffer takes of memory.
+//! The memory of a buffer.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;
@@ -31,7 +31,7 @@ fn added(name: &str) -> Notification<Pod> {
 }
 
 #[test]
-fn what_is_created_and_deleted_again_and_again_leaves_nothing_behind() {
+fn repeated_creation_and_deletion_of_an_object_uses_constant_memory() {
     let mut waiting = Waiting::merged();
     waiting.push(added("first"), Instant::now());
     for n in 0..10_000 {

@@ -1,19 +1,21 @@
-//! Scripts of answers, and the exact requests that follow.
+//! Scripts of responses, and the exact requests that follow.
 
 mod edges;
+mod epochs;
 mod pages;
 mod probe;
 mod refusals;
 mod streaming;
-mod epochs;
+mod timeouts;
 mod unordered;
+mod watch_errors;
 
 use expect_test::{Expect, expect};
 
 use super::*;
 use crate::transport::ResourceVersionMatch;
 
-/// Everything by LIST, which is what most of these tests are about.
+/// Options without streaming lists, as most of these tests use.
 fn listing() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::List),
@@ -21,7 +23,7 @@ fn listing() -> RequestOptions {
     }
 }
 
-/// Everything by a streaming list.
+/// Options with streaming lists only.
 fn streaming() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::Streaming),
@@ -29,8 +31,8 @@ fn streaming() -> RequestOptions {
     }
 }
 
-/// Plays a script, an answer a line, and notes each action. `1 list` lines stand for what a server
-/// says; the clock advances by each pause and by `wait`.
+/// Runs a script with one response per line, and traces each action. The clock advances by each pause
+/// and by `wait`.
 fn check(config: RequestOptions, script: &str, trace: &Expect) {
     trace.assert_eq(&play_all(config, script));
 }
@@ -64,7 +66,7 @@ fn play_all(config: RequestOptions, script: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Tells the machine one thing; what it decides, if it decides anything.
+/// Passes one line to the machine, and returns its next action, if any.
 fn play(
     machine: &mut Machine,
     words: &[&str],
@@ -119,11 +121,11 @@ fn play(
             let error = machine.below_last(&(*at).into(), cached.as_ref()).err()?;
             machine.watch_ended(WatchEnd::Error(&error), now)
         }
-        ["beside", asked, at] => {
-            let probed = machine.watch_probe_answered(&(*asked).into(), &(*at).into(), now);
+        ["watch-probed", requested, at] => {
+            let probed = machine.watch_probe_answered(&(*requested).into(), &(*at).into(), now);
             machine.probe_failed(&probed.err()?, now)
         }
-        ["beside-failed", class] => {
+        ["watch-probe-failed", class] => {
             machine.watch_probe_failed(&error(class), now);
             return None;
         }
@@ -237,7 +239,7 @@ async fn first_list_at_zero_then_watch_from_its_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clean_close_watches_on_from_the_last_event_at_once() {
+async fn after_a_clean_close_the_next_watch_starts_at_once_from_the_last_event() {
     after_start(
         "event modified 55\nevent bookmark 32\nclosed 700000\nclosed 700000",
         &expect![[r#"
@@ -251,7 +253,7 @@ async fn a_clean_close_watches_on_from_the_last_event_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closes_within_a_second_pause_from_the_second_on() {
+async fn from_the_second_close_within_a_second_there_is_a_pause() {
     after_start(
         "closed 900\nprobed 10\nclosed 900\nslept\nclosed 900\nslept\nclosed 2000\nclosed 900",
         &expect![[r#"
@@ -271,7 +273,7 @@ async fn closes_within_a_second_pause_from_the_second_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_inside_a_watch_relists_at_the_last_revision_and_then_at_unset() {
+async fn an_expired_watch_relists_at_the_last_revision_and_then_at_unset() {
     after_start(
         "event modified 12\nerror expired\nlist-failed expired\npage 30\nreplaced",
         &expect![[r#"
@@ -287,7 +289,7 @@ async fn expired_inside_a_watch_relists_at_the_last_revision_and_then_at_unset()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_with_a_relist_request_is_listed_after_at_unset_and_again_after_a_pause() {
+async fn a_relist_request_lists_at_unset_at_once_and_the_next_after_a_pause() {
     after_start(
         "event modified 12\nrelist-requested\npage 30\nreplaced\nrelist-requested\nslept\npage 31\nreplaced\nerror expired",
         &expect![[r#"
@@ -327,7 +329,7 @@ async fn repeated_expiry_without_health_backs_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_leads_back_to_an_expired_revision_is_not_repeated_for_ever() {
+async fn a_list_at_an_expired_revision_is_followed_by_one_at_unset() {
     let script = "page 16\nreplaced\nerror expired\npage 16\nreplaced\nopened\nerror expired\nslept\npage 37\nreplaced";
     check(
         listing(),
@@ -348,95 +350,7 @@ async fn a_list_that_leads_back_to_an_expired_revision_is_not_repeated_for_ever(
 }
 
 #[tokio::test(start_paused = true)]
-async fn throttling_and_refused_connections_watch_again_without_a_list() {
-    after_start(
-        "refused 429\nslept\nrefused refused\nslept\nprobed 10\nopened\nerror 429\nslept\nbroken reset\nslept\nrefused 429/40s\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        refused 429: sleep from 0.8 s
-        slept: watch resourceVersion=10
-        refused refused: sleep from 1.6 s
-        slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
-        probed 10: watch resourceVersion=10
-        error 429: sleep from 3.2 s
-        slept: watch resourceVersion=10
-        broken reset: sleep from 6.4 s
-        slept: watch resourceVersion=10
-        refused 429/40s: sleep from 30 s
-        slept: watch resourceVersion=10
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn any_other_refusal_or_error_lists_after_a_pause() {
-    after_start(
-        "refused 500\nslept\npage 11\nreplaced\nerror very-short\nslept\npage 11\nreplaced\nerror garbage\nslept\npage 11\nreplaced\nrefused expired\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        refused 500: sleep from 0.8 s
-        slept: list resourceVersion=10
-        page 11: replace at 11
-        replaced: watch resourceVersion=11
-        error very-short: sleep from 1.6 s
-        slept: list resourceVersion=11
-        page 11: replace at 11
-        replaced: watch resourceVersion=11
-        error garbage: sleep from 3.2 s
-        slept: list resourceVersion=11
-        page 11: replace at 11
-        replaced: watch resourceVersion=11
-        refused expired: sleep from 6.4 s
-        slept: list limit=500
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn internal_errors_are_listed_after_unless_there_is_a_budget_for_them() {
-    after_start(
-        "error internal\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        error internal: sleep from 0.8 s
-        slept: list resourceVersion=10
-    "#]],
-    );
-    let config = RequestOptions {
-        internal_error_retry: Some(Duration::from_secs(30)),
-        ..listing()
-    };
-    let script = "error internal\nevent modified 12\nwait 10\nerror internal\nslept\nwait 30\nerror internal\nslept\npage 13\nreplaced\nerror internal\nslept\nrefused internal\nslept";
-    check(
-        config,
-        &format!("{STARTED}{script}"),
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        error internal: watch resourceVersion=10
-        error internal: sleep from 0.8 s
-        slept: watch resourceVersion=12
-        error internal: sleep from 1.6 s
-        slept: list resourceVersion=12
-        page 13: replace at 13
-        replaced: watch resourceVersion=13
-        error internal: sleep from 3.2 s
-        slept: watch resourceVersion=13
-        refused internal: sleep from 6.4 s
-        slept: list resourceVersion=13
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn synthetic_added_events_of_a_watch_from_nowhere_do_not_advance_the_revision() {
+async fn synthetic_added_events_of_a_watch_from_zero_do_not_advance_the_revision() {
     check(
         listing(),
         "page 0\nreplaced\nevent added 9\nevent added 7\nclosed 700000\nevent added 9\nevent modified 11\nevent added 12\nclosed 700000",
@@ -450,59 +364,8 @@ async fn synthetic_added_events_of_a_watch_from_nowhere_do_not_advance_the_revis
     );
 }
 
-#[test]
-fn watch_timeouts_are_uniform_between_once_and_twice_the_minimum() {
-    let timeouts = |min: u64| -> Vec<u32> {
-        let config = RequestOptions {
-            watch_timeout_min: Some(Duration::from_secs(min)),
-            ..listing()
-        };
-        let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));
-        let timeout = |action| match action {
-            Action::Watch(options) => options.timeout_seconds.unwrap(),
-            other => panic!("{other:?}"),
-        };
-        (0..2000).map(|_| timeout(machine.watch())).collect()
-    };
-    for (min, low, high) in [(0, 300, 600), (1, 300, 600), (1800, 1800, 3600)] {
-        let timeouts = timeouts(min);
-        assert!(
-            timeouts.iter().all(|t| (low..=high).contains(t)),
-            "minimum {min}"
-        );
-        let middle = u32::midpoint(low, high);
-        assert!(timeouts.iter().any(|t| *t < middle) && timeouts.iter().any(|t| *t > middle));
-    }
-}
-
-#[test]
-fn a_watch_timeout_for_ever_is_the_longest_that_can_be_asked_for() {
-    let config = RequestOptions {
-        watch_timeout_min: Some(Duration::MAX),
-        ..listing()
-    };
-    let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));
-    let Action::Watch(options) = machine.watch() else {
-        panic!("no watch");
-    };
-    assert_eq!(options.timeout_seconds, Some(u32::MAX));
-}
-
 #[tokio::test(start_paused = true)]
-async fn a_server_can_not_ask_for_a_pause_of_more_than_two_minutes() {
-    let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
-    let hour = Duration::from_secs(3600);
-    let error = Error::new(Class::TooManyRequests, "").with_retry_after(Some(hour));
-    machine.start(Instant::now());
-    let action = machine.list_failed(&error, Instant::now());
-    let Action::Sleep(pause) = action else {
-        panic!("{action:?}");
-    };
-    assert_eq!(pause, Duration::from_secs(120));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_without_a_revision_leaves_the_last_one_standing() {
+async fn an_event_without_a_revision_does_not_change_the_last_revision() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     machine.start(Instant::now());
     machine.replaced(10.into(), Instant::now());

@@ -244,7 +244,7 @@ mod tests {
     use crate::codec::Codec;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-    async fn each_piece_comes_in_its_turn_with_the_time_at_which_it_did() {
+    async fn pieces_are_returned_in_order_with_their_time_of_arrival() {
         let mut pieces = Pieces::new(Decoder::<ConfigMap>::new(&(), None));
         let frame = |number: usize| Frame {
             kind: FrameKind::Modified,
@@ -258,12 +258,12 @@ mod tests {
         let first = Instant::now();
         let second = first + Duration::from_secs(1);
         pieces.push((0..300).map(frame), Some(first));
-        assert!(!pieces.tasks.is_empty(), "there is enough for two");
+        assert!(!pieces.tasks.is_empty(), "there is work for two tasks");
         pieces.push((300..600).map(frame), Some(second));
         for number in 0..600 {
             let piece = pieces.next().await.unwrap();
             let Some(Decoded::Object(object)) = piece.decoded else {
-                panic!("{number} is no object");
+                panic!("{number} is not an object");
             };
             assert_eq!(object.name(), format!("m{number}"));
             let expected = if number < 300 { first } else { second };
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_decoded_in_place_gives_way_before_it_keeps_the_thread_for_long() {
+    async fn decoding_in_place_yields_to_other_tasks() {
         use futures_util::FutureExt as _;
 
         let mut pieces = Pieces::new(Decoder::<ConfigMap>::new(&(), None));

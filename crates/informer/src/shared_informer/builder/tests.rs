@@ -1,4 +1,4 @@
-//! What is kept packed, seen from inside.
+//! Packed objects of an informer, counted internally.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use tokio::time::sleep;
 use super::*;
 use crate::transport::{self, ListOptions, Response};
 
-/// Lists objects of which the first make a dictionary, and watches as many more, if any follow.
+/// A source that lists objects, of which the first train a dictionary, and then sends as many more if
+/// `more_follow`.
 struct Source {
     streams: bool,
     more_follow: bool,
@@ -45,7 +46,7 @@ fn list(text: String) -> Answer {
     std::future::ready(Ok(body.into())).boxed()
 }
 
-/// This, something after a while, and then nothing for ever.
+/// A body of this chunk, another one after some time, and then nothing.
 fn watch(text: String, later: Option<String>) -> Answer {
     let later = stream::iter(later).then(|text| async {
         sleep(Duration::from_secs(30)).await;
@@ -86,7 +87,7 @@ impl ListerWatcher for Source {
     }
 }
 
-/// What is kept of a source after a minute, all of it much smaller than it came.
+/// Returns the number of objects that are packed after a minute, all much smaller than received.
 async fn packed_from(source: Source, dictionary_of: usize) -> usize {
     let builder = SharedInformer::<ConfigMap>::builder(source).packed_from(dictionary_of);
     let (maps, controller) = builder.build();
@@ -103,9 +104,9 @@ async fn packed_from(source: Source, dictionary_of: usize) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn once_there_is_a_dictionary_everything_is_packed_with_it() {
+async fn all_objects_are_packed_with_the_dictionary_once_it_is_trained() {
     for streams in [true, false] {
-        // Within the list, or within the watch: what came before is packed anew too.
+        // The dictionary is trained during the list or during the watch; earlier objects are repacked.
         for dictionary_of in [EACH / 2, EACH + EACH / 2] {
             let source = Source {
                 streams,
@@ -117,13 +118,13 @@ async fn once_there_is_a_dictionary_everything_is_packed_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_nothing_follows_is_packed_at_its_end() {
+async fn a_list_without_later_events_is_packed_at_its_end() {
     for streams in [true, false] {
         let source = Source {
             streams,
             more_follow: false,
         };
-        // Too few to take them from further apart, as is done while more is to come.
+        // Too few objects for samples that are further apart, as are taken while more objects follow.
         assert_eq!(packed_from(source, EACH / 2).await, EACH);
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::*;
 
-/// A body and what its chunks are sent with; one waits at most.
+/// A body and the sender of its chunks; at most one chunk waits.
 fn body() -> (mpsc::Sender<Bytes>, Body) {
     let (sender, mut receiver) = mpsc::channel(1);
     let chunks = futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx));
@@ -24,18 +24,18 @@ async fn only_the_latest_deadline_applies() {
     let (sender, mut body) = body();
     let begun = Instant::now();
     assert!(body.next(Some(after(10))).now_or_never().is_none());
-    // Later than the timer is set for.
+    // This deadline is later than that of the timer.
     body.next(Some(after(30))).await.unwrap_err();
     assert_eq!(begun.elapsed(), Duration::from_secs(30));
-    // Earlier than it is set for.
+    // This deadline is earlier than that of the timer.
     assert!(body.next(Some(after(30))).now_or_never().is_none());
     body.next(Some(after(5))).await.unwrap_err();
     assert_eq!(begun.elapsed(), Duration::from_secs(35));
-    // None, though the timer goes off.
+    // No deadline applies, although the timer fires.
     assert!(body.next(Some(after(5))).now_or_never().is_none());
     tokio::select! {
         biased;
-        _ = body.next(None) => panic!("nothing has come"),
+        _ = body.next(None) => panic!("no chunk was sent"),
         () = sleep(Duration::from_secs(60)) => {}
     }
     body.next(Some(after(1))).await.unwrap_err();

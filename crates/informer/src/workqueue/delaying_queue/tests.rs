@@ -26,7 +26,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..60)
 }
 
-/// Items, their times, and which was added first; what is due moves to `queued`.
+/// Items with their times and their order of addition; due items move to `queued`.
 #[derive(Default)]
 struct Reference {
     delayed: Vec<(u64, usize, u8)>,

@@ -18,7 +18,7 @@ enum Operation {
     Drain,
 }
 
-/// client-go's rules, word for word, with what we decided about the end of a drain.
+/// client-go's rules, line by line, with this library's rules for the end of a drain.
 #[derive(Default)]
 struct Reference {
     dirty: Vec<u8>,
@@ -62,7 +62,7 @@ impl Reference {
     }
 }
 
-/// What was handed out, without the hash that it carries.
+/// The result of `next`, without the hash of the item.
 fn plain(next: &Next<Hashed<u8>>) -> Next<u8> {
     match next {
         Next::Item(item) => Next::Item(**item),
@@ -87,7 +87,7 @@ proptest! {
     fn the_queue_equals_client_gos_two_sets_and_a_list(operations in operations()) {
         let mut queue = Queue::new(None);
         let mut reference = Reference::default();
-        // What was handed out, which is what can be ended.
+        // The items in work, for which `done` can be called.
         let mut in_work = Vec::new();
         for operation in operations {
             match operation {

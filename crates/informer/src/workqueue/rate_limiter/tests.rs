@@ -32,7 +32,11 @@ fn an_item_s_delay_doubles_until_it_is_forgotten() {
     limiter.forget(&"one");
     assert_eq!(limiter.requeues(&"one"), 0);
     assert_eq!(delays(&mut limiter, "one", 1), millis([1]));
-    assert_eq!(limiter.requeues(&"two"), 2, "only the one was forgotten");
+    assert_eq!(
+        limiter.requeues(&"two"),
+        2,
+        "only the other item was forgotten"
+    );
 }
 
 #[test]

@@ -32,7 +32,7 @@ async fn of_two_delays_of_an_item_the_earlier_applies() {
         advance(50 * MILLISECOND).await;
         assert_eq!(take_all(&queue), ["one"], "{first}, then {second}");
         advance(20 * MILLISECOND).await;
-        assert_eq!(queue.len(), 0, "it comes once");
+        assert_eq!(queue.len(), 0, "the item is returned once");
     }
 }
 
@@ -60,7 +60,7 @@ async fn items_due_at_one_clock_step_are_returned_in_the_order_of_their_times() 
     queue.add_after("baz", 300 * MILLISECOND);
     queue.add_after("bax", 500 * MILLISECOND);
     advance(2 * SECOND).await;
-    assert_eq!(queue.len(), 4, "counted though nobody waits for them");
+    assert_eq!(queue.len(), 4, "due items count without a waiting worker");
     assert_eq!(take_all(&queue), ["baz", "bar", "bax", "foo"]);
 }
 
@@ -98,7 +98,7 @@ async fn delayed_items_can_be_inspected_and_cancelled() {
         [("soon", 500 * MILLISECOND), ("late", 2500 * MILLISECOND)]
     );
     assert!(queue.cancel_delayed(&"soon"));
-    assert!(!queue.cancel_delayed(&"soon"), "it is not delayed any more");
+    assert!(!queue.cancel_delayed(&"soon"), "it is no longer delayed");
     advance(5 * SECOND).await;
     assert!(!queue.cancel_delayed(&"late"), "it is queued");
     assert_eq!(take_all(&queue), ["late"]);

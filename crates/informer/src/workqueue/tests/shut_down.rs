@@ -18,7 +18,7 @@ fn after_a_shut_down_remaining_items_are_returned_and_new_ones_ignored() {
     assert_eq!(
         queue.num_requeues(&"five"),
         0,
-        "nothing to be remembered for ever"
+        "nothing is recorded after the shutdown"
     );
 
     take(&queue).done();
@@ -47,10 +47,7 @@ fn a_plain_shut_down_does_not_wait_for_items_in_work() {
     let item = take(&queue);
     queue.shut_down();
     let mut get = poll(queue.get());
-    assert!(
-        assert_ready!(get.poll()).is_none(),
-        "workers go home at once"
-    );
+    assert!(assert_ready!(get.poll()).is_none(), "workers end at once");
     item.done();
 }
 
@@ -143,7 +140,7 @@ fn a_plain_shut_down_releases_every_drain() {
     assert_pending!(after.poll());
     for drain in &mut drains {
         assert!(drain.is_woken());
-        assert_ready!(drain.poll(), "although another drain has begun since");
+        assert_ready!(drain.poll(), "although another drain has started since");
     }
     item.done();
     assert_ready!(after.poll());
@@ -181,11 +178,11 @@ fn a_worker_waits_for_a_dirty_item_that_another_may_drop_during_the_drain() {
 
     drop(item);
     assert!(other.is_woken());
-    let again = assert_ready!(other.poll()).expect("the dirty item comes to the other worker");
+    let again = assert_ready!(other.poll()).expect("the other worker receives the dirty item");
     let mut third = poll(queue.get());
     assert!(
         assert_ready!(third.poll()).is_none(),
-        "nothing can come back any more"
+        "no item can be added again"
     );
     again.done();
     assert_ready!(drain.poll());
@@ -229,7 +226,7 @@ async fn both_kinds_of_shut_down_end_the_delays_at_once() {
         assert_eq!(
             before.elapsed(),
             Duration::ZERO,
-            "nobody waited for a timer"
+            "no worker waited for a timer"
         );
         advance(20 * SECOND).await;
         assert_eq!(queue.len(), 0);

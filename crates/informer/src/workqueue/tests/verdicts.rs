@@ -79,7 +79,7 @@ async fn each_verdict_has_its_documented_effect() {
 
     failed_once().retry_after(7 * SECOND);
     assert_eq!(queue.delayed(), [("one", 7 * SECOND)]);
-    assert_eq!(queue.num_requeues(&"one"), 1, "the limiter was not asked");
+    assert_eq!(queue.num_requeues(&"one"), 1, "the limiter was not called");
     queue.cancel_delayed(&"one");
     queue.forget(&"one");
 

@@ -22,7 +22,7 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// Reads every object that the cache lists, and lets the informer process what that shows.
+/// Reads every object that the cache lists, and lets the informer process the errors that this finds.
 async fn read_all(informer: &Running) {
     for object in informer.pods.indexer().snapshot().iter() {
         let _ = object.get();
@@ -31,7 +31,7 @@ async fn read_all(informer: &Running) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_undecodable_object_is_counted_and_left_out_once_it_was_read() {
+async fn an_undecodable_object_is_counted_and_omitted_after_the_first_read() {
     for (form, keep) in FORMS {
         let server = Server::builder().seed([pod("a"), broken("bad")]).build();
         let informer = run(keep(builder(&server)));
@@ -64,7 +64,7 @@ async fn an_undecodable_object_is_counted_and_left_out_once_it_was_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_object_that_a_list_brings_again_stays_broken() {
+async fn a_broken_object_stays_broken_when_a_relist_contains_it() {
     for (form, keep) in FORMS {
         let server = Server::builder().seed([pod("a"), broken("bad")]).build();
         let informer = run(keep(builder(&server)));
@@ -83,7 +83,7 @@ async fn a_broken_object_that_a_list_brings_again_stays_broken() {
         assert_eq!(
             trace.take(),
             "update default/a@1 → 3 (relist)\n",
-            "{form}: nobody has read anything since"
+            "{form}: no object was read since"
         );
         assert_eq!(informer.pods.status().get().broken_count, 1, "{form}");
         assert_eq!(informer.pods.indexer().len(), 1, "{form}");
@@ -92,7 +92,7 @@ async fn a_broken_object_that_a_list_brings_again_stays_broken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_function_that_reads_finds_broken_objects_before_handlers_do() {
+async fn an_index_function_that_reads_objects_detects_broken_ones_before_handlers_do() {
     for (form, keep) in FORMS {
         let server = Server::builder().seed([pod("a"), broken("bad")]).build();
         let informer = run(keep(builder(&server)).indexers(by_image()).unwrap());

@@ -1,4 +1,4 @@
-//! What a check asks for, when, and what does not come of one that fails.
+//! The requests of a check, their times, and the effects of a failed check.
 
 use expect_test::expect;
 use futures_core::future::BoxFuture;
@@ -31,7 +31,7 @@ fn asked(server: &Server) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_is_one_list_at_the_caches_revision_in_pages_and_nothing_else() {
+async fn a_check_sends_one_paged_list_at_the_revision_of_the_cache() {
     let server = Server::builder()
         .seed((0..1001).map(|n| pod(&format!("p{n}"))))
         .build();
@@ -52,9 +52,9 @@ async fn a_check_is_one_list_at_the_caches_revision_in_pages_and_nothing_else() 
     informer.stop().await;
 }
 
-/// Whole objects would cost what a list costs.
+/// Whole objects would cost as much as a list.
 #[tokio::test(start_paused = true)]
-async fn only_metadata_is_sent_whatever_the_type() {
+async fn a_check_requests_only_metadata_for_every_type() {
     let server = Server::builder().seed([pod("a")]).build();
     let sources: [Box<dyn ListerWatcher>; 2] = [
         Box::new(ListWatch::<Pod>::new(server.client())),
@@ -75,7 +75,7 @@ async fn only_metadata_is_sent_whatever_the_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_asked_without_the_option_nor_with_zero() {
+async fn no_check_is_sent_without_the_option_or_with_a_period_of_zero() {
     let server = Server::builder().seed([pod("a")]).build();
     let without = run(listing(&server));
     let zero = run(checked(&server).consistency_check(Duration::ZERO));
@@ -88,8 +88,8 @@ async fn nothing_is_asked_without_the_option_nor_with_zero() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn checks_are_half_a_period_to_a_whole_one_apart_and_no_two_informers_ask_together() {
-    /// Notes when a check asks.
+async fn checks_are_a_half_to_a_whole_period_apart_and_differ_between_informers() {
+    /// Records the time of each check request.
     struct Noting(ListWatch<Pod>, Arc<Mutex<Vec<Instant>>>);
 
     impl ListerWatcher for Noting {
@@ -138,7 +138,7 @@ async fn checks_are_half_a_period_to_a_whole_one_apart_and_no_two_informers_ask_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_that_fails_is_no_difference_and_is_not_repeated_before_its_next_turn() {
+async fn a_failed_check_reports_no_difference_and_waits_for_its_next_period() {
     let plans = [
         ("list pods: 429 retry-after=1", Class::TooManyRequests),
         ("list pods: 500", Class::Internal),
@@ -170,14 +170,18 @@ async fn a_check_that_fails_is_no_difference_and_is_not_repeated_before_its_next
         assert_eq!(failure.class(), class, "{plan}: {failure}");
         assert!(checks(&server).len() as u64 <= outcome.failed + 1, "{plan}");
         let lists = lists(&server);
-        assert_eq!(lists, 1, "{plan}: a failed check lists nothing");
+        assert_eq!(lists, 1, "{plan}: a failed check causes no relist");
         let watches = server.requests().watches("pods");
         let opened = 3 * PERIOD.as_secs() / 300 + 1;
         assert!(
             watches.len() as u64 <= opened,
-            "{plan}: the watch is left alone"
+            "{plan}: a failed check does not affect the watch"
         );
-        assert_eq!(errors.take(), "", "{plan}: no failure of the informer");
+        assert_eq!(
+            errors.take(),
+            "",
+            "{plan}: a failed check is not an error of the informer"
+        );
         assert!(
             informer.pods.status().get().last_error().is_none(),
             "{plan}"
@@ -186,13 +190,16 @@ async fn a_check_that_fails_is_no_difference_and_is_not_repeated_before_its_next
         server.faults().clear();
         server.create(pod("b")).unwrap();
         sleep(2 * PERIOD).await;
-        assert!(counts(&informer.pods)[0] >= 1, "{plan}: it goes on");
+        assert!(
+            counts(&informer.pods)[0] >= 1,
+            "{plan}: the checks continue"
+        );
         informer.stop().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revision_that_the_server_has_compacted_is_not_checked_and_said_to_be_that() {
+async fn a_check_at_a_compacted_revision_fails_as_expired() {
     let server = Server::builder()
         .seed([pod("a")])
         .faults("watch pods: drop bookmarks")
@@ -200,7 +207,7 @@ async fn a_revision_that_the_server_has_compacted_is_not_checked_and_said_to_be_
         .build();
     let informer = run(checked(&server));
     informer.caught_up(&server).await;
-    // Of another kind, so the cache stays where it is.
+    // An object of another kind, so the revision of the cache does not change.
     server
         .create(serde_json::json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -216,7 +223,7 @@ async fn a_revision_that_the_server_has_compacted_is_not_checked_and_said_to_be_
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_check_comes_before_sync_nor_while_the_source_backs_off() {
+async fn no_check_runs_before_sync_or_during_a_back_off() {
     let server = Server::builder().seed([pod("a")]).build();
     server.faults().inject("list pods: 403").unwrap();
     let informer = run(checked(&server));
@@ -243,7 +250,7 @@ async fn no_check_comes_before_sync_nor_while_the_source_backs_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_period_is_the_options_or_the_types_or_the_factorys() {
+async fn the_check_period_is_that_of_the_options_the_type_or_the_factory() {
     let server = Server::builder().seed([labelled("a", "web")]).build();
     let secs = Duration::from_secs;
     let factory = SharedInformerFactory::builder(server.client())
@@ -281,7 +288,7 @@ async fn the_period_is_the_options_or_the_types_or_the_factorys() {
     clippy::disallowed_methods,
     reason = "the test owns the task and ends it"
 )]
-async fn a_plain_informer_is_checked_too() {
+async fn a_plain_informer_runs_checks() {
     let server = Server::builder()
         .seed([pod("a")])
         .faults("watch pods: drop event 1 x1")

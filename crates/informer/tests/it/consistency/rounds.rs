@@ -1,4 +1,4 @@
-//! Many checks of one informer: under churn, of what a list does not mend, and cut short.
+//! Many checks of one informer: during changes, for differences that relists do not resolve, and cancelled.
 
 use std::{num::NonZeroUsize, pin::pin};
 
@@ -16,10 +16,10 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A scripted watch is silent, and not for long enough to be taken for dead.
+/// A scripted watch is silent, but not long enough to count as dead.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What others do while checks go on.
+/// A write of another client, a pause or a fault during the checks.
 #[derive(Clone, Debug)]
 enum Step {
     Create(u8),
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Step {
-    /// What is not there can't be changed, and what is there can't be created: nothing happens then.
+    /// An update of a missing object and a creation of an existing one fail, and have no effect.
     async fn take(self, server: &Server) {
         let name = |n: u8| format!("p{n}");
         let taken = match self {
@@ -99,9 +99,9 @@ proptest! {
     }
 }
 
-/// What the server lists is always one object more than what an informer gets to keep.
+/// The server always lists one object more than the informer stores.
 #[tokio::test(start_paused = true)]
-async fn what_a_list_does_not_mend_is_listed_for_ever_more_seldom_until_it_changes() {
+async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));
     let more = |revision| body(list(5, "", &[item("a", 1), item("b", revision)]));
     let watch = || hangs(String::new());
@@ -166,13 +166,13 @@ async fn what_a_list_does_not_mend_is_listed_for_ever_more_seldom_until_it_chang
         list resourceVersion=5 resourceVersionMatch=Exact limit=500
     "#]]
     .assert_eq(&requests);
-    assert_eq!(errors.take().lines().count(), 3, "each is told once");
+    assert_eq!(errors.take().lines().count(), 3, "each is reported once");
     assert_eq!(script.unasked(), 0);
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_answers_with_another_state_is_not_compared() {
+async fn a_response_at_another_revision_is_not_compared() {
     let script = Script::new([
         body(list(5, "", &[item("a", 1)])),
         hangs(String::new()),
@@ -192,7 +192,7 @@ async fn a_source_that_answers_with_another_state_is_not_compared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn revisions_without_an_order_are_not_compared() {
+async fn unordered_revisions_are_not_compared() {
     let opaque = list(5, "", &[]).replace(r#""resourceVersion":"5""#, r#""resourceVersion":"v5""#);
     let script = Script::new([body(opaque), hangs(String::new())]);
     let informer = run(SharedInformer::<Pod>::builder(script.clone())
@@ -205,7 +205,7 @@ async fn revisions_without_an_order_are_not_compared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_comes_for_ever_ends_the_check() {
+async fn a_repeated_continue_token_fails_the_check() {
     let page = || body(list(5, "again", &[item("a", 1)]));
     let script = Script::new([
         body(list(5, "", &[item("a", 1)])),
@@ -224,9 +224,9 @@ async fn a_page_that_comes_for_ever_ends_the_check() {
     informer.stop().await;
 }
 
-/// What waits in a queue by keys is neither in the store nor of one moment.
+/// A queued delta of a `DeltaFifo` is not in the store, so the store does not match one revision.
 #[tokio::test(start_paused = true)]
-async fn a_check_waits_until_a_queue_by_keys_is_empty() {
+async fn a_check_waits_until_a_delta_fifo_is_empty() {
     for seed in 0..8 {
         let server = Server::builder().build();
         let informer = run(builder(&server)
@@ -250,9 +250,13 @@ async fn a_check_waits_until_a_queue_by_keys_is_empty() {
             server.create(pod(name)).unwrap();
         }
         sleep(SECOND * 5 / 2).await;
-        assert_eq!(informer.pods.indexer().len(), 2, "the last one waits");
+        assert_eq!(
+            informer.pods.indexer().len(),
+            2,
+            "the last change is queued"
+        );
         assert_eq!(counts(&informer.pods), [0; 3], "seed {seed}");
-        // The check is due, or will be in half a second, and what it waits for is over.
+        // The check is due now or in half a second, and the queue is empty.
         gate.add_permits(3);
         sleep(SECOND).await;
         assert_eq!(counts(&informer.pods), [1, 0, 0], "seed {seed}");

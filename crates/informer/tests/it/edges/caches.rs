@@ -1,5 +1,5 @@
-//! The cache has what the server has: under another key, without a key, without revisions, and with
-//! what a list brings back as it was.
+//! The cache matches the server: with custom keys, with objects without a key or revision, and with relists
+//! of unchanged objects.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn cache(informer: &Running) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_tells_of_updates_also_when_its_items_come_as_sync() {
+async fn a_relist_delivers_updates_when_its_items_are_sync_deltas() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server).queue(DeltaFifo::new().emit_replaced(false)));
     let trace = Trace::default();
@@ -51,7 +51,7 @@ async fn a_relist_tells_of_updates_also_when_its_items_come_as_sync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_over_a_delta_fifo_does_not_mend_what_is_broken() {
+async fn a_resync_over_a_delta_fifo_leaves_broken_objects_broken() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server)
         .queue(DeltaFifo::new())
@@ -75,7 +75,7 @@ async fn a_resync_over_a_delta_fifo_does_not_mend_what_is_broken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn under_keys_that_are_not_names_the_cache_still_has_what_the_server_has() {
+async fn a_cache_with_custom_keys_matches_the_server() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let queue = DeltaFifo::new().key_func(|object: &Object<Pod>| {
         Ok::<_, String>(ObjectName::cluster(&format!("key-of-{}", object.name())))
@@ -125,7 +125,7 @@ async fn under_keys_that_are_not_names_the_cache_still_has_what_the_server_has()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_without_a_key_is_reported_and_left_out_alone() {
+async fn only_the_object_without_a_key_is_reported_and_omitted() {
     let server = Server::builder()
         .seed([pod("a"), pod("bad"), pod("c")])
         .build();
@@ -157,7 +157,7 @@ async fn an_object_without_a_key_is_reported_and_left_out_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_that_drops_the_revision_loses_nothing() {
+async fn a_transform_that_removes_the_revision_loses_no_event() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer =
         run(listing(&server).transform(|pod: &mut Pod| pod.metadata.resource_version = None));
@@ -270,6 +270,10 @@ fn a_resync_passes_over_what_waits_under_a_key_that_is_not_its_name() {
     Queue::push(&mut fifo, Delta::updated(newer), &writer).unwrap();
     fifo.resync(&writer);
     let waiting: Vec<_> = fifo.keys().map(ObjectName::as_str).collect();
-    assert_eq!(waiting, ["key-of-a"], "or the older state would come last");
+    assert_eq!(
+        waiting,
+        ["key-of-a"],
+        "otherwise the older state would be applied last"
+    );
     assert_eq!(Queue::len(&fifo), 1);
 }

@@ -1,5 +1,5 @@
-//! Ends: of a handler, of an informer, of a factory and of a wait; what each leaves behind, and that
-//! every wait for one of them ends.
+//! The ends of handlers, informers, factories and waits: what remains after each, and that every wait for
+//! one returns.
 
 use std::{
     future::pending,
@@ -24,7 +24,7 @@ use tokio::{
 use super::GUARD;
 use crate::setting::{LONG, Trace, builder, pod, run};
 
-/// A factory whose one handler is in a callback that ends with the gate's next permit.
+/// A factory with one handler, whose callback ends with the next permit of the gate.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
     let factory = SharedInformerFactory::builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());
@@ -47,7 +47,7 @@ async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_shutdown_of_a_factory_waits_not_only_the_first() {
+async fn every_concurrent_shutdown_of_a_factory_waits_for_the_end() {
     let server = Server::builder().seed([pod("a")]).build();
     let (factory, gate, trace) = in_a_callback(&server).await;
     let (first, second) = (factory.shutdown(), factory.shutdown());
@@ -73,11 +73,11 @@ async fn dropping_a_shutdown_of_a_factory_only_stops_waiting() {
     timeout(LONG, factory.shutdown())
         .await
         .expect("the callback has ended");
-    assert_eq!(trace.take(), "a\n", "the callback was not cut off");
+    assert_eq!(trace.take(), "a\n", "the callback was not cancelled");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_subscription_did_not_take_is_told_after_a_drain_or_counted() {
+async fn unread_events_of_a_subscription_are_delivered_after_a_drain_or_counted() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let (pods, controller) = builder(&server).build();
     let events = pods.subscribe().unwrap();
@@ -93,7 +93,7 @@ async fn what_a_subscription_did_not_take_is_told_after_a_drain_or_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_that_takes_too_long_takes_nothing_from_a_subscription() {
+async fn a_drain_timeout_discards_no_event_of_a_subscription() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let (pods, controller) = builder(&server).build();
     let slow = pods.on_add(|_, _| sleep(Duration::from_secs(60)));
@@ -110,11 +110,15 @@ async fn a_drain_that_takes_too_long_takes_nothing_from_a_subscription() {
         .unwrap();
     let discarded = pods.status().get().discarded;
     let told = events.count().await as u64;
-    assert_eq!((told, discarded), (3, 2), "b and the marker were not told");
+    assert_eq!(
+        (told, discarded),
+        (3, 2),
+        "b and the sync marker were not delivered"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_nobody_polled_ends_with_an_informer_that_never_ran() {
+async fn a_subscription_never_polled_ends_with_an_informer_that_never_ran() {
     let server = Server::builder().build();
     let (pods, controller) = builder(&server).build();
     let events = pods.subscribe().unwrap();
@@ -124,7 +128,7 @@ async fn a_subscription_that_nobody_polled_ends_with_an_informer_that_never_ran(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_durations_are_as_good_as_for_ever() {
+async fn the_longest_durations_never_expire() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).resync(Duration::from_secs(10)).build();
     let trace = Trace::default();
@@ -145,7 +149,7 @@ async fn the_longest_durations_are_as_good_as_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_largest_numbers_are_as_good_as_no_bound() {
+async fn the_largest_numbers_act_as_unlimited() {
     let server = Server::builder().seed([pod("a")]).build();
     let building = builder(&server).batch_size(usize::MAX);
     let informer = run(building.queue_capacity(usize::MAX));
@@ -157,7 +161,7 @@ async fn the_largest_numbers_are_as_good_as_no_bound() {
     informer.stop().await;
 }
 
-/// A handler that takes its time to be dropped.
+/// A handler whose drop takes time.
 struct SlowToDrop {
     dropping: Option<oneshot::Sender<()>>,
     let_go: mpsc::Receiver<()>,
@@ -171,14 +175,14 @@ impl EventHandler<Pod> for SlowToDrop {
 impl Drop for SlowToDrop {
     fn drop(&mut self) {
         let told = self.dropping.take().map(|dropping| dropping.send(()));
-        assert!(matches!(told, Some(Ok(()))), "the test waits for it");
+        assert!(matches!(told, Some(Ok(()))), "the test waits for the drop");
         self.let_go.recv().unwrap();
         self.gone.store(true, Ordering::SeqCst);
     }
 }
 
 #[tokio::test]
-async fn a_handler_that_is_removed_is_gone() {
+async fn a_removed_handler_is_dropped_before_its_removal_returns() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let (dropping, drops) = oneshot::channel();
@@ -199,7 +203,10 @@ async fn a_handler_that_is_removed_is_gone() {
     let removed = registration.remove();
     tokio::pin!(removed);
     assert!(removed.as_mut().now_or_never().is_none());
-    timeout(GUARD, drops).await.expect("it is dropped").unwrap();
+    timeout(GUARD, drops)
+        .await
+        .expect("the handler is dropped")
+        .unwrap();
     assert!(
         removed.as_mut().now_or_never().is_none(),
         "the handler still exists"
@@ -211,7 +218,7 @@ async fn a_handler_that_is_removed_is_gone() {
 }
 
 #[tokio::test]
-async fn dropping_a_run_cuts_off_a_callback_that_waits_on_its_own_thread() {
+async fn dropping_a_run_cancels_a_callback_that_awaits_on_its_own_thread() {
     let server = Server::builder().seed([pod("a")]).build();
     let (pods, controller) = builder(&server).build();
     let (began, begins) = oneshot::channel();
@@ -232,19 +239,21 @@ async fn dropping_a_run_cuts_off_a_callback_that_waits_on_its_own_thread() {
     let mut running = Box::pin(controller.run(pending()));
     tokio::select! {
         biased;
-        _ = &mut running => unreachable!("nobody stops it"),
+        _ = &mut running => unreachable!("the run is not stopped"),
         began = timeout(GUARD, begins) => began.expect("the callback begins").unwrap(),
     }
     drop(running);
-    let cut_off = timeout(GUARD, cut_off).await.expect("it goes no further");
-    assert!(cut_off.is_err(), "nothing is ever sent");
+    let cut_off = timeout(GUARD, cut_off)
+        .await
+        .expect("the callback is cancelled");
+    assert!(cut_off.is_err(), "the callback sends nothing");
     timeout(GUARD, registration.remove())
         .await
         .expect("the thread has ended");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_has_ended_says_so_again() {
+async fn an_ended_subscription_returns_none_repeatedly() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     informer.caught_up(&server).await;
@@ -253,7 +262,11 @@ async fn a_subscription_that_has_ended_says_so_again() {
         informer.pods.subscribe().unwrap(),
     );
     let pods = informer.stop().await;
-    assert_eq!(pods.handlers().len(), 2, "nobody has told them");
+    assert_eq!(
+        pods.handlers().len(),
+        2,
+        "the subscriptions were not polled since the stop"
+    );
     for _ in 0..3 {
         assert!(asked.next().await.is_none());
         assert!(StreamExt::next(&mut polled).await.is_none());
@@ -262,7 +275,7 @@ async fn a_subscription_that_has_ended_says_so_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_that_is_dropped_keeps_no_object_alive() {
+async fn a_dropped_subscription_keeps_no_object_alive() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     informer.caught_up(&server).await;
@@ -277,7 +290,7 @@ async fn a_subscription_that_is_dropped_keeps_no_object_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_waits_for_all_to_be_idle_does_not_wait_for_itself() {
+async fn a_handler_that_awaits_idle_handlers_does_not_wait_for_itself() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     let (others, pods) = (Trace::default(), informer.pods.clone());
@@ -292,7 +305,10 @@ async fn a_handler_that_waits_for_all_to_be_idle_does_not_wait_for_itself() {
         }
     });
     waits.register().unwrap();
-    timeout(LONG, told).await.expect("it goes on").unwrap();
+    timeout(LONG, told)
+        .await
+        .expect("the callback continues")
+        .unwrap();
     assert_eq!(others.take(), "add default/a@1 (initial)\nsynced\n");
     informer.stop().await;
 }

@@ -1,4 +1,4 @@
-//! What a factory says of all its informers, or of those of a type, and what wins.
+//! The options of a factory for all informers or for those of a type, and their precedence.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// When a handler has heard of everything again.
+/// The times at which a handler received an update; each resync delivers one.
 type Resyncs = Arc<Mutex<Vec<Instant>>>;
 
 fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> Resyncs {
@@ -22,7 +22,7 @@ fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>)
     heard
 }
 
-/// In seconds, if there was more than one.
+/// The period in seconds, if there was more than one resync.
 fn period(resyncs: &Resyncs) -> Option<u64> {
     let resyncs = resyncs.lock();
     let [.., last, next] = resyncs[..] else {
@@ -32,7 +32,7 @@ fn period(resyncs: &Resyncs) -> Option<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_resync_period_is_the_options_or_the_types_or_the_factorys() {
+async fn the_resync_period_is_that_of_the_options_the_type_or_the_factory() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}});
     let server = Server::builder().seed([labelled("a", "web"), map]).build();
     let secs = Duration::from_secs;
@@ -55,7 +55,7 @@ async fn the_resync_period_is_the_options_or_the_types_or_the_factorys() {
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
     sleep(LONG).await;
     assert_eq!(period(&of_all), Some(600));
-    assert_eq!(period(&of_type), Some(300), "the later call holds");
+    assert_eq!(period(&of_type), Some(300), "the later call wins");
     assert_eq!(period(&none_of_type), None);
     assert_eq!(period(&own), Some(900));
     assert_eq!(period(&none), None);
@@ -66,7 +66,7 @@ fn trail(annotations: &BTreeMap<String, String>) -> &str {
     annotations.get("trail").map_or("", String::as_str)
 }
 
-/// Notes in the object that a transform was here.
+/// Records in the object that the transform ran.
 fn note(annotations: &mut BTreeMap<String, String>, who: &str) {
     annotations
         .entry("trail".to_owned())
@@ -75,7 +75,7 @@ fn note(annotations: &mut BTreeMap<String, String>, who: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_metadatas_transform_comes_first_everywhere_then_the_options_or_else_the_types() {
+async fn the_metadata_transform_runs_before_that_of_the_options_or_the_type() {
     let server = Server::builder().seed([labelled("a", "web")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .transform_metadata(|metadata| {
@@ -105,7 +105,7 @@ async fn the_metadatas_transform_comes_first_everywhere_then_the_options_or_else
     assert!(pod.spec.is_none());
     let pod = own.indexer().get(&name).unwrap().get().unwrap();
     assert_eq!(trail(pod.annotations()), "metadata,own,");
-    assert!(pod.spec.is_some(), "the type's is left out");
+    assert!(pod.spec.is_some(), "the transform of the type does not run");
     let pod = names.indexer().get(&name).unwrap().get().unwrap();
     assert_eq!(trail(pod.annotations()), "metadata,");
     let pod = dynamic.indexer().get(&name).unwrap().get().unwrap();
@@ -114,7 +114,7 @@ async fn the_metadatas_transform_comes_first_everywhere_then_the_options_or_else
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_metadata_transform_reaches_watch_events_and_can_not_change_who_an_object_is() {
+async fn a_metadata_transform_applies_to_watch_events_and_cannot_change_identity() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .transform_metadata(|metadata| *metadata = kube_core::ObjectMeta::default())
@@ -138,7 +138,7 @@ async fn a_metadata_transform_reaches_watch_events_and_can_not_change_who_an_obj
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_time_outs_and_pauses_of_all_informers_are_said_once() {
+async fn error_handler_timeouts_and_back_off_of_a_factory_apply_to_all_informers() {
     let secs = Duration::from_secs;
     let server = Server::builder().seed([labelled("a", "web")]).build();
     let internal = r#"{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError","message":"planted"}}"#;

@@ -1,4 +1,4 @@
-//! Kinds that are known at run time only: refused, looked up, and all of a server at once.
+//! Kinds that are known at run time only: validation, discovery, and all kinds of a server.
 
 use std::collections::BTreeSet;
 
@@ -27,11 +27,11 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// A name of a kind, to be changed.
+/// A field of a kind, which the test changes.
 type Place = fn(&mut ApiResource) -> &mut String;
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_can_not_stand_in_a_url_is_refused_at_once() {
+async fn a_kind_that_is_invalid_in_a_url_is_rejected_at_once() {
     let server = server();
     let factory = factory(&server);
     let widget = || {
@@ -57,7 +57,7 @@ async fn a_kind_that_can_not_stand_in_a_url_is_refused_at_once() {
     for (field, value, place) in change {
         let mut kind = widget();
         value.clone_into(place(&mut kind));
-        // What belongs together is changed together, so that the field itself is what is wrong.
+        // Fields that must agree are changed together, so that only the field itself is invalid.
         if field != "apiVersion" {
             kind.api_version = format!("{}/{}", kind.group, kind.version);
         }
@@ -96,7 +96,7 @@ async fn waiting_for_a_kind_that_the_server_does_not_know_fails_fast_and_names_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plural_that_was_guessed_wrong_does_not_take_the_place_of_the_right_one() {
+async fn a_wrongly_guessed_plural_does_not_replace_the_right_one() {
     let server = server();
     let factory = factory(&server);
     let gvk = GroupVersionKind::gvk("example.com", "v1", "Widget");
@@ -116,7 +116,7 @@ fn names(found: &Discovered) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_is_found_under_every_name_that_kubectl_takes() {
+async fn a_kind_is_found_by_every_name_that_kubectl_accepts() {
     let server = server();
     let factory = factory(&server);
     let rows = [
@@ -149,7 +149,7 @@ async fn a_kind_is_found_under_every_name_that_kubectl_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_name_is_an_error_that_names_it_and_an_empty_one_asks_nobody() {
+async fn an_unknown_name_is_an_error_and_an_empty_name_sends_no_request() {
     let server = server();
     let factory = factory(&server);
     for name in [
@@ -172,7 +172,7 @@ async fn an_unknown_name_is_an_error_that_names_it_and_an_empty_one_asks_nobody(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_or_refuses_is_no_unknown_kind() {
+async fn a_failed_discovery_request_is_not_reported_as_an_unknown_kind() {
     let server = server();
     let factory = factory(&server);
     let class = async |name: &str| match factory.discover(name).await {
@@ -192,7 +192,7 @@ async fn a_server_that_does_not_answer_or_refuses_is_no_unknown_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_discovered_to_be_in_no_namespace_ignores_those_of_the_factory() {
+async fn a_cluster_scoped_kind_ignores_the_namespaces_of_the_factory() {
     let server = server();
     for object in [
         json!({"apiVersion": "example.com/v1", "kind": "Realm", "metadata": {"name": "r"}}),
@@ -208,7 +208,7 @@ async fn what_is_discovered_to_be_in_no_namespace_ignores_those_of_the_factory()
     let realms = factory.for_resource(&realm).unwrap();
     let widget = factory.discover("widgets").await.unwrap();
     let widgets = factory.for_resource(&widget).unwrap();
-    // What kube's own discovery answers is as good.
+    // The result of kube's own discovery works too.
     let client = server.client();
     let group = kube_client::discovery::group(&client, "example.com");
     let group = group.await.unwrap();
@@ -229,7 +229,7 @@ async fn what_is_discovered_to_be_in_no_namespace_ignores_those_of_the_factory()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_discovered_to_be_only_created_has_no_informer() {
+async fn a_kind_that_cannot_be_listed_and_watched_has_no_informer() {
     let server = server();
     let factory = factory(&server);
     let review = factory.discover("tokenreviews").await.unwrap();
@@ -250,7 +250,7 @@ async fn every_kind_that_the_server_lists_and_watches_has_an_informer_that_syncs
         .iter()
         .map(|kind| (&kind.resource.group, &kind.resource.plural))
         .collect();
-    assert_eq!(unique.len(), kinds.len(), "each in one version");
+    assert_eq!(unique.len(), kinds.len(), "each kind has one version");
 
     let watched = |kind: &&Discovered| kind.serves("list") && kind.serves("watch");
     let informers: Vec<_> = kinds

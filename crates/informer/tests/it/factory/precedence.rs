@@ -1,5 +1,5 @@
-//! What a factory sets for types and namespaces, on the wire and in the objects: each row of the table
-//! at `InformerOptions`. (The table itself is tested where it is resolved.)
+//! The options of a factory for types and namespaces, in the requests and in the objects: each row of the
+//! table at `InformerOptions`. (Unit tests cover how the table is resolved.)
 
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube_core::{ApiResource, ObjectMeta, PartialObjectMeta, Resource, ResourceExt};
@@ -18,7 +18,7 @@ fn pod_in(namespace: &str, name: &str, from: &str) -> Value {
     pod
 }
 
-/// What is listed: namespace, labels and fields, a line each, sorted.
+/// The lists: namespace, labels and fields, one per line, sorted.
 fn selections(server: &Server) -> String {
     let mut lines: Vec<_> = server
         .requests()
@@ -51,7 +51,7 @@ async fn synced(factory: &SharedInformerFactory) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_are_those_of_the_type_in_the_namespace_the_type_the_namespace_or_all() {
+async fn selectors_come_from_type_and_namespace_then_type_then_namespace_then_defaults() {
     let server = Server::builder().build();
     let from = |value: &str| format!("from={value}").parse().unwrap();
     let factory = SharedInformerFactory::builder(server.client())
@@ -92,7 +92,7 @@ async fn selectors_are_those_of_the_type_in_the_namespace_the_type_the_namespace
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selector_of_the_type_and_the_same_one_asked_for_are_one_informer() {
+async fn equal_selectors_of_the_type_and_of_a_request_share_one_informer() {
     let server = Server::builder().build();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
@@ -116,10 +116,9 @@ async fn a_selector_of_the_type_and_the_same_one_asked_for_are_one_informer() {
     factory.shutdown().await;
 }
 
-/// What is set for a type, for the types that show objects of the same kind otherwise.
+/// Options of a type, seen from the types that represent objects of the same kind.
 #[tokio::test(start_paused = true)]
-async fn what_is_set_for_a_type_holds_for_its_metadata_and_its_pruned_form_unless_they_have_their_own()
- {
+async fn options_of_a_type_apply_to_its_metadata_and_pruned_forms_unless_these_have_their_own() {
     let marked = |pod: &mut Pod| {
         let annotations = pod.annotations_mut();
         annotations.insert("trail".to_owned(), "pod".to_owned());
@@ -174,7 +173,10 @@ async fn what_is_set_for_a_type_holds_for_its_metadata_and_its_pruned_form_unles
         trails(&both),
     ];
     let expected = ["pod", "pod", "", ""].map(|trail| vec![trail.to_owned()]);
-    assert_eq!(marks, expected, "metadata are no Pod");
+    assert_eq!(
+        marks, expected,
+        "transforms of Pod do not apply to its metadata"
+    );
     factory.shutdown().await;
 }
 
@@ -212,7 +214,7 @@ fn trails<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_namespace() {
+async fn transforms_come_from_type_and_namespace_then_type_then_namespace() {
     fn note(metadata: &mut ObjectMeta, who: &str) {
         let annotations = metadata.annotations.get_or_insert_default();
         annotations
@@ -232,7 +234,7 @@ async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_names
     server.create(map("b")).unwrap();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
-        // Whatever it does to the namespace, the object came from where it came from.
+        // The source of the object is known, even if the transform changes its namespace.
         .transform_metadata(|metadata| {
             note(metadata, "metadata,");
             metadata.namespace = None;
@@ -275,7 +277,7 @@ async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_names
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_namespace_is_requested_as_the_nearest_options_say() {
+async fn each_namespace_is_requested_with_its_most_specific_options() {
     let server = Server::builder().build();
     let pages = |size| NamespaceOptions::new().page_size(size);
     let factory = SharedInformerFactory::builder(server.client())
@@ -320,7 +322,7 @@ async fn each_namespace_is_requested_as_the_nearest_options_say() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_other_namespaces_beside_named_ones_are_one_informer_without_anything_twice() {
+async fn named_namespaces_and_all_others_share_one_informer_without_duplicates() {
     let server = Server::builder()
         .seed([
             pod_in("a", "yes", "a"),
@@ -370,7 +372,7 @@ async fn all_other_namespaces_beside_named_ones_are_one_informer_without_anythin
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_are_synced_when_all_are_and_the_one_that_is_refused_is_named() {
+async fn an_informer_syncs_when_all_namespaces_have_and_a_failed_wait_names_the_forbidden_one() {
     let server = Server::builder()
         .seed([pod_in("a", "p", ""), pod_in("b", "p", "")])
         .build();
@@ -387,7 +389,11 @@ async fn namespaces_are_synced_when_all_are_and_the_one_that_is_refused_is_named
     let text = error.to_string();
     let expected = "; last error: pods in b: forbidden (0ns ago, failing for 0ns)";
     assert!(text.ends_with(expected), "{text}");
-    assert_eq!(names(&pods), ["a/p"], "the others are there meanwhile");
+    assert_eq!(
+        names(&pods),
+        ["a/p"],
+        "the objects of the other namespaces are cached meanwhile"
+    );
     server.faults().clear_answers();
     pods.wait_for_sync().deadline(LONG).await.unwrap();
     assert_eq!(names(&pods), ["a/p", "b/p"]);
@@ -396,13 +402,13 @@ async fn namespaces_are_synced_when_all_are_and_the_one_that_is_refused_is_named
     assert_eq!(
         revisions.collect::<Vec<_>>(),
         ["2", "2"],
-        "each has its own"
+        "each namespace has its own revision"
     );
     factory.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_of_a_dynamic_kind_are_its_own() {
+async fn options_of_a_dynamic_kind_apply_only_to_that_kind() {
     let server = Server::builder()
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();
@@ -438,7 +444,7 @@ async fn options_of_a_dynamic_kind_are_its_own() {
     assert_eq!(
         log.lists("pods").len(),
         4,
-        "each representation and scope has its own"
+        "each representation and scope has its own options"
     );
     factory.shutdown().await;
 }
@@ -473,6 +479,6 @@ async fn fields_of_a_dynamic_kind_are_selected_on_declared_indices() {
     assert_eq!(found("spec.size=2"), ["b"]);
     let unknown = "spec.color=red".parse().unwrap();
     let unknown = lister.list_by_fields(&all, &unknown);
-    assert!(unknown.is_err(), "nobody declared it");
+    assert!(unknown.is_err(), "the field is not declared");
     factory.shutdown().await;
 }

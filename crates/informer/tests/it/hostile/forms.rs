@@ -1,7 +1,10 @@
-//! One hostile script for every form of a cache: what is listed, what is broken, and why, is the same.
+//! One hostile script for every form of a cache: the listed objects, the broken objects and the errors are
+//! the same.
 //!
 //! The server sends wrong types, missing metadata, other kinds, duplicate keys, deep nesting and invalid
 //! UTF-8. After each step the test reads every object that the cache lists.
+
+mod steps;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -122,152 +125,6 @@ impl ListerWatcher for Hostile {
     }
 }
 
-/// The steps: what it tests, what the server does with the object, and its bytes.
-#[expect(
-    clippy::too_many_lines,
-    reason = "a list of the objects, one after the other"
-)]
-fn script() -> Vec<(&'static str, &'static str, Vec<u8>)> {
-    let good = |labels: &str| object(labels, r#","spec":{"containers":[{"name":"c"}]}"#);
-    let deep = format!(r#","spec":{}{}"#, "[".repeat(200), "]".repeat(200));
-    let mut no_utf8 = object("", r#","spec":{"nodeName":"X"}"#);
-    let at = no_utf8.iter().position(|&byte| byte == b'X').unwrap();
-    no_utf8[at] = 0xff;
-    let raw = |text: &str| text.as_bytes().to_vec();
-    let head = r#""name":"a","namespace":"default","uid":"u","resourceVersion":"REVISION""#;
-    vec![
-        ("a healthy object", "write", good("")),
-        (
-            "containers that are no list",
-            "write",
-            object("", r#","spec":{"containers":"hunter2"}"#),
-        ),
-        (
-            "broken after broken",
-            "write",
-            object("", r#","spec":{"containers":7}"#),
-        ),
-        ("healthy again", "write", good(r#","labels":{"app":"x"}"#)),
-        (
-            "a spec that is null",
-            "write",
-            object("", r#","spec":null"#),
-        ),
-        (
-            "null in a list",
-            "write",
-            object("", r#","spec":{"containers":[null]}"#),
-        ),
-        (
-            "keys twice",
-            "write",
-            object("", r#","spec":{"nodeName":"x","nodeName":"y"}"#),
-        ),
-        (
-            "the spec twice",
-            "write",
-            object("", r#","spec":{"nodeName":"x"},"spec":{"nodeName":"y"}"#),
-        ),
-        ("nesting without end", "write", object("", &deep)),
-        ("no UTF-8", "write", no_utf8),
-        (
-            "no JSON behind the metadata",
-            "write",
-            object("", r#","spec":{nonsense}"#),
-        ),
-        (
-            "labels that are no map",
-            "write",
-            object(r#","labels":["x"]"#, ""),
-        ),
-        (
-            "a label that is no text",
-            "write",
-            object(r#","labels":{"app":7}"#, ""),
-        ),
-        (
-            "annotations that are no map",
-            "write",
-            object(r#","annotations":"x""#, ""),
-        ),
-        (
-            "owners that are no list",
-            "write",
-            object(r#","ownerReferences":"x""#, ""),
-        ),
-        (
-            "a time that is none",
-            "write",
-            object(r#","creationTimestamp":"yesterday""#, ""),
-        ),
-        (
-            "a uid that is no text",
-            "write",
-            raw(&format!(
-                r#"{{"metadata":{{{},"uid":5}}}}"#,
-                head.replace(r#""uid":"u","#, "")
-            )),
-        ),
-        (
-            "the name twice",
-            "write",
-            raw(&format!(r#"{{"metadata":{{{head},"name":"a"}}}}"#)),
-        ),
-        (
-            "the metadata twice",
-            "write",
-            raw(&format!(
-                r#"{{"metadata":{{{head}}},"metadata":{{{head}}}}}"#
-            )),
-        ),
-        (
-            "the kind behind the rest",
-            "write",
-            object("", r#","kind":"Pod","apiVersion":"v1""#),
-        ),
-        (
-            "another kind",
-            "write",
-            raw(&format!(
-                r#"{{"kind":"Service","apiVersion":"v1","metadata":{{{head}}}}}"#
-            )),
-        ),
-        (
-            "another kind behind the rest",
-            "write",
-            object("", r#","kind":"Service","apiVersion":"v1""#),
-        ),
-        ("healthy before no metadata", "write", good("")),
-        ("no metadata", "write", raw(r#"{"spec":{}}"#)),
-        (
-            "metadata that are null",
-            "write",
-            raw(r#"{"metadata":null}"#),
-        ),
-        ("no object", "write", raw("[]")),
-        ("null", "write", raw("null")),
-        ("healthy after no metadata", "write", good("")),
-        ("deleted while healthy", "delete", good("")),
-        (
-            "broken from the beginning",
-            "write",
-            object("", r#","spec":5"#),
-        ),
-        ("deleted while broken", "delete", object("", r#","spec":5"#)),
-        ("healthy before the deletion", "write", good("")),
-        (
-            "deleted in a broken state",
-            "delete",
-            object("", r#","spec":5"#),
-        ),
-    ]
-}
-
-fn object(metadata: &str, behind: &str) -> Vec<u8> {
-    let head = r#""name":"a","namespace":"default","uid":"u","resourceVersion":"REVISION""#;
-    format!(r#"{{"metadata":{{{head}{metadata}}}{behind}}}"#).into_bytes()
-}
-
 /// What a cache shows after each step, and what its handler received.
 struct Lived {
     shown: Vec<String>,
@@ -294,7 +151,7 @@ where
     };
     let script = async {
         informer.wait_for_sync().await.unwrap();
-        for (step, act, bytes) in script() {
+        for (step, act, bytes) in steps::script() {
             match act {
                 "write" => server.write("a", &bytes),
                 _ => server.delete("a", &bytes),
@@ -326,7 +183,7 @@ where
     lived
 }
 
-/// Everything that a reader finds.
+/// The content of the cache, as a reader sees it.
 fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
     let (snapshot, status) = (informer.indexer().snapshot(), informer.status().get());
     let listed = snapshot.iter().map(|object| {
@@ -406,7 +263,7 @@ fn pods(server: Hostile) -> Builder<Pod> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hostile_server_leads_to_the_same_cache_in_every_form() {
+async fn a_hostile_server_produces_the_same_cache_in_every_form() {
     let (pod, packed) = same_in_every_form("pods", pods).await;
     let pruned = |server| {
         let fields = ["metadata.managedFields".parse().unwrap()];
@@ -441,7 +298,7 @@ async fn a_hostile_server_leads_to_the_same_cache_in_every_form() {
         format!("{at_once}\n    on demand: {on_demand}\n")
     });
     expect![[r#"
-        containers that are no list: nothing
+        containers that are not a list: nothing
             on demand: update default/a@2 → default/a@3 undecodable
         broken after broken: nothing
             on demand: update default/a@3 undecodable → default/a@4 undecodable
@@ -449,23 +306,23 @@ async fn a_hostile_server_leads_to_the_same_cache_in_every_form() {
             on demand: update default/a@4 undecodable → default/a@5
         null in a list: nothing
             on demand: update default/a@6 → default/a@7 undecodable
-        keys twice: update default/a@6 → default/a@8
+        a duplicate key: update default/a@6 → default/a@8
             on demand: update default/a@7 undecodable → default/a@8
-        nesting without end: nothing
+        deep nesting: nothing
             on demand: update default/a@9 → default/a@10 undecodable
-        no UTF-8: nothing
+        invalid UTF-8: nothing
             on demand: update default/a@10 undecodable → default/a@11 undecodable
-        labels that are no map: nothing
+        labels that are not a map: nothing
             on demand: update default/a@11 undecodable → default/a@13 undecodable
-        a label that is no text: nothing
+        a label that is not a string: nothing
             on demand: update default/a@13 undecodable → default/a@14 undecodable
-        annotations that are no map: nothing
+        annotations that are not a map: nothing
             on demand: update default/a@14 undecodable → default/a@15 undecodable
-        owners that are no list: nothing
+        owner references that are not a list: nothing
             on demand: update default/a@15 undecodable → default/a@16 undecodable
-        a time that is none: nothing
+        an invalid time: nothing
             on demand: update default/a@16 undecodable → default/a@17 undecodable
-        a uid that is no text: delete, last known Some("default/a@9")
+        a uid that is not a string: delete, last known Some("default/a@9")
             on demand: delete, last known Some("default/a@17 undecodable")
         broken from the beginning: nothing
             on demand: add default/a@31 undecodable

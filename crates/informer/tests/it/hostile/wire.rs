@@ -1,4 +1,4 @@
-//! The same over real TCP, where heads, redirections and discovery are.
+//! The same over real TCP, with response heads, redirects and discovery.
 
 use std::{
     net::SocketAddr,
@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::setting::run;
 
-/// Says the same to every connection, and then something else for as long as anybody reads it.
+/// Sends the same head to every connection, and then repeats a text for as long as the client reads.
 struct Endless {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -81,7 +81,7 @@ async fn answer(mut stream: TcpStream, begin: String, more: String) {
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_a_failed_connection() {
+async fn a_response_head_without_end_is_a_connection_error() {
     let server = Endless::listen("HTTP/1.1 200 OK\r\n", "X-More: and more\r\n").await;
     let error = server.list().await;
     assert_eq!(error.class(), Class::Connection, "{error}");
@@ -91,7 +91,7 @@ async fn a_head_without_end_is_a_failed_connection() {
 }
 
 #[tokio::test]
-async fn answers_that_are_never_the_last_are_not_waited_for_longer_than_a_list_may_take() {
+async fn informational_responses_without_end_fail_at_the_time_limit_of_a_list() {
     let server = Endless::listen("", "HTTP/1.1 100 Continue\r\n\r\n").await;
     let limits = Limits {
         list_time: Duration::from_millis(200),
@@ -110,7 +110,7 @@ async fn answers_that_are_never_the_last_are_not_waited_for_longer_than_a_list_m
 }
 
 #[tokio::test]
-async fn a_pause_that_is_no_number_of_seconds_is_none() {
+async fn a_retry_after_that_is_not_a_number_of_seconds_is_ignored() {
     let day = 24 * 60 * 60;
     for (asked_for, read) in [
         ("3", Some(3)),
@@ -130,7 +130,7 @@ async fn a_pause_that_is_no_number_of_seconds_is_none() {
     }
 }
 
-/// A frame of HTTP/2, of the first stream, without flags.
+/// An HTTP/2 frame of the first stream, without flags.
 #[cfg(feature = "http2")]
 fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -140,7 +140,7 @@ fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
 
 #[cfg(feature = "http2")]
 #[tokio::test]
-async fn header_fields_without_end_are_a_failed_connection_on_http2_too() {
+async fn header_fields_without_end_are_a_connection_error_on_http2() {
     const PREFACE: usize = 24;
     let (settings, headers, continuation) = (4, 1, 9);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -150,11 +150,11 @@ async fn header_fields_without_end_are_a_failed_connection_on_http2_too() {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.read_exact(&mut [0; PREFACE]).await.unwrap();
         stream.write_all(&frame(settings, 0, &[])).await.unwrap();
-        // What is asked for.
+        // The request.
         stream.read_u8().await.unwrap();
         let status = [0x88];
         let mut written = stream.write_all(&frame(headers, 1, &status)).await;
-        // A field that is not to be remembered: `a: b`.
+        // A header field without indexing: `a: b`.
         let more = frame(continuation, 1, &[0, 1, b'a', 1, b'b'].repeat(3000));
         while written.is_ok() {
             written = stream.write_all(&more).await;
@@ -188,7 +188,7 @@ async fn the_content_type_of_a_response_is_that_of_its_header() {
 }
 
 #[tokio::test]
-async fn a_refusal_without_end_says_what_its_status_code_says() {
+async fn an_error_body_without_end_is_reported_by_its_status_code() {
     let begin = "HTTP/1.1 403 Forbidden\r\n\r\n{\"message\":\"";
     let server = Endless::listen(begin, "no, no, no, ").await;
     let error = server.list().await;
@@ -197,7 +197,7 @@ async fn a_refusal_without_end_says_what_its_status_code_says() {
 }
 
 #[tokio::test]
-async fn a_redirection_is_a_failure_and_is_not_followed() {
+async fn a_redirect_is_an_error_and_is_not_followed() {
     let elsewhere = Endless::listen("HTTP/1.1 200 OK\r\n\r\n", "").await;
     for code in [301, 302, 303, 307, 308] {
         let begin = format!(
@@ -214,7 +214,7 @@ async fn a_redirection_is_a_failure_and_is_not_followed() {
 }
 
 #[tokio::test]
-async fn discovery_without_end_is_given_up_at_a_number_of_bytes() {
+async fn a_discovery_response_that_exceeds_the_byte_limit_fails() {
     let begin = "HTTP/1.1 200 OK\r\n\r\n{\"items\":[";
     let server = Endless::listen(begin, "{\"metadata\":{\"name\":\"group\"}},").await;
     let factory = SharedInformerFactory::builder(server.client()).build();

@@ -1,4 +1,4 @@
-//! Kinds whose definitions come and go.
+//! Kinds whose definitions are created and deleted.
 
 use k8s_openapi::{
     api::apps::v1::Deployment,
@@ -58,8 +58,8 @@ fn following(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// As a server does it: the kind's path is unknown from now on, and who watches is sent away.
-fn cease_to_serve(server: &Server) {
+/// As a server does it: the path of the kind is unknown from now on, and its watches are closed.
+fn stop_serving(server: &Server) {
     server
         .faults()
         .answer(Match::list("widgets"), 404)
@@ -78,8 +78,8 @@ fn delete_definition(server: &Server) {
         .unwrap();
 }
 
-/// The definition is there again, with other objects.
-fn come_back(server: &Server) {
+/// Creates the definition again, with other objects.
+fn serve_again(server: &Server) {
     server.faults().clear_answers();
     server
         .delete("example.com/v1", "widgets", "default/a")
@@ -114,7 +114,9 @@ async fn until(
     let mut status = informer.status();
     let reached = status.wait_for(|status| activity(status.activity()));
     let reached = tokio::time::timeout(LONG, reached).await;
-    reached.expect("it comes so far in time").unwrap()
+    reached
+        .expect("the informer reaches the state in time")
+        .unwrap()
 }
 
 async fn rests(informer: &SharedInformer<DynamicObject>) -> Status {
@@ -125,15 +127,14 @@ async fn watches(informer: &SharedInformer<DynamicObject>) -> Status {
     until(informer, |activity| activity == Activity::Watching).await
 }
 
-/// Lists and watches of the kind.
+/// The lists and watches of the kind.
 fn asked(server: &Server) -> usize {
     let log = server.requests();
     log.lists("widgets").len() + log.watches("widgets").len()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_is_deleted_takes_its_objects_along_and_the_informer_goes_on_when_it_is_back()
- {
+async fn a_deleted_definition_deletes_its_objects_and_a_new_one_resumes_the_informer() {
     let server = server();
     server.create(widget("a")).unwrap();
     let factory = following(&server);
@@ -145,7 +146,7 @@ async fn a_definition_that_is_deleted_takes_its_objects_along_and_the_informer_g
     sleep(10 * MINUTE).await;
     assert_eq!(trace.take(), "add default/a\nsynced\n");
 
-    cease_to_serve(&server);
+    stop_serving(&server);
     delete_definition(&server);
     let status = rests(&widgets).await;
     assert!(status.synced);
@@ -159,16 +160,15 @@ async fn a_definition_that_is_deleted_takes_its_objects_along_and_the_informer_g
     assert!(widgets.indexer().is_empty());
     let before = asked(&server);
     sleep(24 * LONG).await;
-    assert_eq!(
-        asked(&server),
-        before,
-        "a kind that is gone is not asked for"
-    );
+    assert_eq!(asked(&server), before, "a deleted kind is not requested");
 
-    come_back(&server);
+    serve_again(&server);
     let began = Instant::now();
     watches(&widgets).await;
-    assert!(began.elapsed() < Duration::from_secs(1), "it lists at once");
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "the kind is listed at once"
+    );
     sleep(Duration::from_secs(1)).await;
     widgets.handlers_idle().await;
     assert_eq!(trace.take(), "add default/b\n");
@@ -176,7 +176,7 @@ async fn a_definition_that_is_deleted_takes_its_objects_along_and_the_informer_g
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_was_not_started_follows_nothing_and_one_that_was_started_does() {
+async fn only_a_started_informer_follows_its_definition() {
     let server = server();
     let factory = following(&server);
     let widgets = factory.for_resource(&kind()).unwrap();
@@ -192,14 +192,14 @@ async fn an_informer_that_was_not_started_follows_nothing_and_one_that_was_start
     assert_eq!(server.requests().lists(CRDS).len(), 1);
     watches(&widgets).await;
     sleep(10 * MINUTE).await;
-    cease_to_serve(&server);
+    stop_serving(&server);
     delete_definition(&server);
     rests(&widgets).await;
     factory.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_because_the_kind_is_back_is_no_first_list_and_has_its_own_reason() {
+async fn a_list_of_a_kind_that_is_served_again_is_a_relist_with_its_own_reason() {
     let server = server();
     let recorder = Recorder::default();
     let factory = SharedInformerFactory::builder(server.client())
@@ -210,7 +210,7 @@ async fn a_list_because_the_kind_is_back_is_no_first_list_and_has_its_own_reason
     factory.start();
     watches(&widgets).await;
     sleep(10 * MINUTE).await;
-    cease_to_serve(&server);
+    stop_serving(&server);
     delete_definition(&server);
     rests(&widgets).await;
     server.faults().clear_answers();
@@ -222,7 +222,7 @@ async fn a_list_because_the_kind_is_back_is_no_first_list_and_has_its_own_reason
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_404_alone_deletes_nothing_and_is_asked_again_once_a_minute() {
+async fn a_404_alone_deletes_no_object_and_is_retried_once_a_minute() {
     let server = server();
     server.create(widget("a")).unwrap();
     for follows in [false, true] {
@@ -236,7 +236,7 @@ async fn a_404_alone_deletes_nothing_and_is_asked_again_once_a_minute() {
         factory.start();
         factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
         sleep(10 * MINUTE).await;
-        cease_to_serve(&server);
+        stop_serving(&server);
         sleep(10 * MINUTE).await;
         let before = asked(&server);
         sleep(LONG).await;
@@ -250,13 +250,13 @@ async fn a_404_alone_deletes_nothing_and_is_asked_again_once_a_minute() {
         watches(&widgets).await;
         assert!(began.elapsed() <= MINUTE);
         sleep(MINUTE).await;
-        assert_eq!(trace.take(), "", "nothing has changed");
+        assert_eq!(trace.take(), "", "no event is delivered");
         factory.shutdown().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_definition_alone_deletes_nothing_while_the_kind_is_still_served() {
+async fn a_deleted_definition_deletes_no_object_while_the_kind_is_served() {
     let server = server();
     server.create(widget("a")).unwrap();
     let factory = following(&server);
@@ -268,8 +268,8 @@ async fn a_deleted_definition_alone_deletes_nothing_while_the_kind_is_still_serv
     server.create(widget("b")).unwrap();
     sleep(MINUTE).await;
     assert_eq!(widgets.status().get().activity(), Activity::Watching);
-    assert_eq!(widgets.indexer().len(), 2, "the watch goes on");
-    cease_to_serve(&server);
+    assert_eq!(widgets.indexer().len(), 2, "the watch continues");
+    stop_serving(&server);
     rests(&widgets).await;
     sleep(Duration::from_secs(1)).await;
     assert!(widgets.indexer().is_empty());
@@ -277,18 +277,21 @@ async fn a_deleted_definition_alone_deletes_nothing_while_the_kind_is_still_serv
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_defined_later_or_served_again_is_listed_at_once() {
+async fn a_kind_is_listed_at_once_when_it_is_defined_or_served_again() {
     let server = server();
     delete_definition(&server);
-    cease_to_serve(&server);
+    stop_serving(&server);
     let factory = following(&server);
     let widgets = factory.for_resource(&kind()).unwrap();
     factory.start();
     let error = widgets.wait_for_sync().fail_fast().await.unwrap_err();
     assert!(error.to_string().contains("can't sync"), "{error}");
     sleep(10 * MINUTE).await;
-    assert!(!widgets.has_synced(), "what was never listed is not empty");
-    // The definition comes first, and is established a little later.
+    assert!(
+        !widgets.has_synced(),
+        "an unlisted kind does not count as empty"
+    );
+    // The definition is created first, and established a little later.
     server.create(definition()).unwrap();
     sleep(10 * MINUTE).await;
     assert!(!widgets.has_synced());
@@ -307,7 +310,7 @@ async fn a_kind_that_is_defined_later_or_served_again_is_listed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_served_again_is_not_listed_as_it_was_before_what_is_known() {
+async fn a_kind_that_is_served_again_is_listed_at_the_known_revision() {
     let server = server();
     server.create(widget("a")).unwrap();
     let known = server.revision();
@@ -315,7 +318,7 @@ async fn a_kind_that_is_served_again_is_not_listed_as_it_was_before_what_is_know
     let widgets = factory.for_resource(&kind()).unwrap();
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
-    cease_to_serve(&server);
+    stop_serving(&server);
     sleep(10 * MINUTE).await;
     server.faults().clear_answers();
     server.requests().clear();
@@ -331,7 +334,7 @@ async fn a_kind_that_is_served_again_is_not_listed_as_it_was_before_what_is_know
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_namespaces_typed_and_held_informers_rest_and_go_on_alike() {
+async fn informers_over_namespaces_typed_and_held_ones_pause_and_resume_with_the_definition() {
     let server = server();
     server.create(widget("a")).unwrap();
     let factory = SharedInformerFactory::builder(server.client())
@@ -344,14 +347,14 @@ async fn several_namespaces_typed_and_held_informers_rest_and_go_on_alike() {
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
     sleep(10 * MINUTE).await;
-    cease_to_serve(&server);
+    stop_serving(&server);
     delete_definition(&server);
     let status = rests(&widgets).await;
     let activities = status.sources.iter().map(|source| source.activity);
     assert!(activities.eq([Activity::NotServed; 2]), "{status:?}");
     sleep(MINUTE).await;
     assert!(widgets.indexer().is_empty() && metadata.indexer().is_empty());
-    come_back(&server);
+    serve_again(&server);
     watches(&widgets).await;
     sleep(MINUTE).await;
     assert_eq!((widgets.indexer().len(), metadata.indexer().len()), (1, 1));
@@ -359,7 +362,7 @@ async fn several_namespaces_typed_and_held_informers_rest_and_go_on_alike() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_hears_of_definitions_is_one_and_ends_with_the_last_that_needs_it() {
+async fn one_informer_of_definitions_is_shared_and_ends_with_its_last_user() {
     let server = server();
     let factory = following(&server);
     sleep(MINUTE).await;
@@ -390,7 +393,7 @@ async fn who_hears_of_definitions_is_one_and_ends_with_the_last_that_needs_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_of_definitions_is_listened_to_once_and_so_is_the_next_one() {
+async fn each_informer_of_definitions_has_one_handler() {
     let server = server();
     let factory = following(&server);
     let labelled = |labels: &str| InformerOptions::new().labels(labels.parse().unwrap());
@@ -416,7 +419,7 @@ async fn an_informer_of_definitions_is_listened_to_once_and_so_is_the_next_one()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_at_any_moment_of_coming_and_going_leaves_no_task() {
+async fn a_stop_while_definitions_are_created_and_deleted_leaves_no_task() {
     let server = server();
     server.create(widget("a")).unwrap();
     let client = server.client();
@@ -431,7 +434,7 @@ async fn a_stop_at_any_moment_of_coming_and_going_leaves_no_task() {
         factory.start();
         factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
         sleep(MINUTE).await;
-        cease_to_serve(&server);
+        stop_serving(&server);
         delete_definition(&server);
         for _ in 0..at {
             yield_now().await;
@@ -455,7 +458,7 @@ async fn a_stop_at_any_moment_of_coming_and_going_leaves_no_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn definitions_are_heard_of_whatever_the_factory_selects_by_default() {
+async fn the_default_selectors_of_a_factory_do_not_apply_to_definitions() {
     let server = server();
     let mut ours = widget("a");
     ours["metadata"]["labels"] = json!({"app": "web"});
@@ -471,7 +474,7 @@ async fn definitions_are_heard_of_whatever_the_factory_selects_by_default() {
     watches(&widgets).await;
     sleep(MINUTE).await;
     assert_eq!(widgets.indexer().len(), 1);
-    cease_to_serve(&server);
+    stop_serving(&server);
     delete_definition(&server);
     rests(&widgets).await;
     assert!(widgets.indexer().is_empty());

@@ -1,4 +1,4 @@
-//! Informers that run while a hold on them exists.
+//! Informers that run while they are held.
 
 use std::{sync::Barrier, thread};
 
@@ -16,7 +16,7 @@ fn lists(server: &Server) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_runs_its_informer_until_a_grace_after_the_last_was_dropped() {
+async fn a_held_informer_stops_a_grace_period_after_its_last_hold_is_dropped() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
@@ -31,21 +31,24 @@ async fn a_hold_runs_its_informer_until_a_grace_after_the_last_was_dropped() {
     assert!(third.is_same(&first));
     drop((first, third));
     sleep(LONG).await;
-    assert!(!second.is_stopped(), "one is left");
+    assert!(!second.is_stopped(), "one hold is left");
 
     let pods = SharedInformer::clone(&second);
     drop(second);
     sleep(4 * MINUTE).await;
     let again = factory.hold::<Pod>();
-    assert!(again.is_same(&pods), "within the grace it is the same");
+    assert!(
+        again.is_same(&pods),
+        "the informer is the same within the grace period"
+    );
     sleep(LONG).await;
-    assert!(!pods.is_stopped(), "somebody has it again");
+    assert!(!pods.is_stopped(), "the informer is held again");
     drop(again);
     sleep(Duration::from_secs(299)).await;
-    assert!(!pods.is_stopped(), "the grace begins anew");
+    assert!(!pods.is_stopped(), "the grace period starts again");
     assert_eq!(lists(&server), 1);
     sleep(Duration::from_secs(2)).await;
-    assert!(pods.is_stopped(), "the grace is over");
+    assert!(pods.is_stopped(), "the grace period is over");
     assert!(until_gone(baseline).await);
     let debug = format!("{factory:?}");
     assert_eq!(debug, "SharedInformerFactory { informers: 0, .. }");
@@ -53,13 +56,13 @@ async fn a_hold_runs_its_informer_until_a_grace_after_the_last_was_dropped() {
     let later = factory.hold::<Pod>();
     assert!(!later.is_same(&pods));
     caught_up(&later, &server).await;
-    assert_eq!(lists(&server), 2, "a new one lists");
+    assert_eq!(lists(&server), 2, "a new informer lists");
     factory.shutdown().await;
     assert!(later.is_stopped());
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_but_a_hold_keeps_an_informer_alive() {
+async fn only_a_hold_keeps_an_informer_running() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let held = factory.hold::<Pod>();
@@ -70,7 +73,7 @@ async fn nothing_but_a_hold_keeps_an_informer_alive() {
     caught_up(&held, &server).await;
     drop(held);
     sleep(2 * MINUTE).await;
-    assert!(pods.is_stopped(), "the default grace is a minute");
+    assert!(pods.is_stopped(), "the default grace period is a minute");
     server.create(pod("b")).unwrap();
     assert!(lister.namespace("default").get("a").is_ok());
     assert!(lister.namespace("default").get("b").is_err());
@@ -82,7 +85,7 @@ async fn nothing_but_a_hold_keeps_an_informer_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_for_a_held_informer_pins_it() {
+async fn a_request_for_a_held_informer_keeps_it_running() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let held = factory.hold::<Pod>();
@@ -93,12 +96,15 @@ async fn who_asks_for_a_held_informer_pins_it() {
     assert!(!pods.is_stopped());
     let held = factory.hold::<Pod>();
     factory.stop_informer(&pods).await;
-    assert!(held.is_stopped(), "a stop does not ask who holds it");
+    assert!(held.is_stopped(), "a stop ends a held informer too");
     let new = factory.hold::<Pod>();
     assert!(!new.is_same(&held));
     drop(held);
     sleep(LONG).await;
-    assert!(!new.is_stopped(), "the old hold is of the old one");
+    assert!(
+        !new.is_stopped(),
+        "the old hold belongs to the old informer"
+    );
     drop(new);
     sleep(LONG).await;
     assert_eq!(lists(&server), 2);
@@ -106,7 +112,7 @@ async fn who_asks_for_a_held_informer_pins_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_runs_what_was_asked_for_and_not_started() {
+async fn a_hold_starts_a_requested_informer() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let pods = factory.informer::<Pod>();
@@ -122,7 +128,7 @@ async fn a_hold_runs_what_was_asked_for_and_not_started() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_with_other_options_is_refused_and_holds_nothing() {
+async fn a_hold_with_other_options_is_rejected_and_has_no_effect() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let options = || InformerOptions::<Pod>::new().fields("metadata.name=a");
@@ -144,7 +150,7 @@ async fn a_hold_with_other_options_is_refused_and_holds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_refused_for_other_options_neither_pins_nor_starts_what_is_there() {
+async fn a_request_rejected_for_other_options_neither_keeps_nor_starts_the_informer() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let other = || InformerOptions::<Pod>::new().resync(MINUTE);
@@ -153,17 +159,23 @@ async fn who_is_refused_for_other_options_neither_pins_nor_starts_what_is_there(
     let pods = SharedInformer::clone(&held);
     drop(held);
     sleep(2 * MINUTE).await;
-    assert!(pods.is_stopped(), "nobody has pinned it");
+    assert!(
+        pods.is_stopped(),
+        "the rejected request does not keep it running"
+    );
 
     let waiting = factory.informer::<Pod>();
     factory.hold_with(other()).unwrap_err();
     sleep(MINUTE).await;
-    assert!(!waiting.has_synced(), "nobody has started it");
+    assert!(
+        !waiting.has_synced(),
+        "the rejected request does not start it"
+    );
     factory.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grace_of_zero_ends_it_with_the_last_hold() {
+async fn a_grace_period_of_zero_stops_the_informer_with_its_last_hold() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
@@ -174,7 +186,9 @@ async fn a_grace_of_zero_ends_it_with_the_last_hold() {
     let (mut status, began) = (held.status(), Instant::now());
     drop(held);
     let ended = status.wait_for(Status::is_stopped);
-    timeout(LONG, ended).await.expect("it ends by itself");
+    timeout(LONG, ended)
+        .await
+        .expect("the informer ends by itself");
     assert!(began.elapsed() < Duration::from_millis(10));
     factory.shutdown().await;
 }
@@ -189,7 +203,7 @@ async fn a_hold_outlives_its_factory_as_a_readable_cache() {
     let after = factory.hold::<Pod>();
     assert!(
         after.is_same(&held),
-        "after the shutdown it is the stopped one"
+        "after the shutdown the factory returns the stopped informer"
     );
     drop(factory);
     let copy = held.clone();
@@ -198,7 +212,7 @@ async fn a_hold_outlives_its_factory_as_a_readable_cache() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn threads_that_drop_the_last_hold_and_take_a_new_one_at_once_have_one_that_runs() {
+async fn a_new_hold_that_races_with_the_drop_of_the_last_one_runs() {
     const THREADS: usize = 4;
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
@@ -217,9 +231,9 @@ async fn threads_that_drop_the_last_hold_and_take_a_new_one_at_once_have_one_tha
                         for _ in 0..200 {
                             together.wait();
                             let held = factory.hold::<Pod>();
-                            assert!(!held.is_stopped(), "what is held runs");
+                            assert!(!held.is_stopped(), "a held informer runs");
                             runtime.block_on(async { held.wait_for_sync().await.unwrap() });
-                            assert!(!held.is_stopped(), "what is held runs");
+                            assert!(!held.is_stopped(), "a held informer runs");
                         }
                     });
                 }

@@ -1,11 +1,11 @@
-//! One informer is stopped, and asked for again.
+//! One informer of a factory is stopped, and requested again.
 
 use kube_informer_apiserver::Match;
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_stopped_informer_leaves_its_place_to_a_new_one_and_keeps_its_handlers_and_its_cache() {
+async fn a_stopped_informer_is_replaced_by_the_next_request_and_keeps_its_handlers_and_cache() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let (old, maps) = (factory.informer::<Pod>(), factory.informer::<ConfigMap>());
@@ -28,7 +28,11 @@ async fn a_stopped_informer_leaves_its_place_to_a_new_one_and_keeps_its_handlers
     factory.start();
     caught_up(&new, &server).await;
     assert_eq!(again.take(), "add default/b@3 (initial)\nsynced\n");
-    assert_eq!(trace.take(), "", "the old handler is of the old one");
+    assert_eq!(
+        trace.take(),
+        "",
+        "the old handler belongs to the old informer"
+    );
     registration.remove().await;
     let lists = |lister: &kube_informer::Lister<Pod>| {
         let pods = lister.namespace("default");
@@ -41,7 +45,7 @@ async fn a_stopped_informer_leaves_its_place_to_a_new_one_and_keeps_its_handlers
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_waits_for_the_tasks_and_the_callback_in_progress_and_only_for_its_own() {
+async fn a_stop_waits_only_for_the_tasks_and_the_callback_of_its_informer() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     factory.informer::<ConfigMap>();
@@ -67,12 +71,15 @@ async fn a_stop_waits_for_the_tasks_and_the_callback_in_progress_and_only_for_it
     assert!(factory.stop::<Pod>().await);
     assert_eq!(trace.take(), "done\n");
     assert!(until_gone(baseline).await, "{} tasks", alive() - baseline);
-    assert!(!factory.stop::<Pod>().await, "there is none any more");
+    assert!(
+        !factory.stop::<Pod>().await,
+        "the informer is already removed"
+    );
     factory.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_that_is_dropped_at_any_await_ends_the_informer_all_the_same() {
+async fn a_stop_dropped_at_any_await_still_ends_the_informer() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     sleep(MINUTE).await;
@@ -95,8 +102,11 @@ async fn a_stop_that_is_dropped_at_any_await_ends_the_informer_all_the_same() {
             }
         }
         let next = factory.informer::<Pod>();
-        assert!(!next.is_same(&pods), "its place is free after one poll");
-        assert!(factory.stop_informer(&next).await, "it never ran");
+        assert!(
+            !next.is_same(&pods),
+            "the informer is removed after one poll"
+        );
+        assert!(factory.stop_informer(&next).await, "the informer never ran");
         assert!(
             until_gone(baseline).await,
             "{} tasks are left, dropped at {at}",
@@ -114,7 +124,7 @@ async fn a_stop_that_is_dropped_at_any_await_ends_the_informer_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_is_stopped_twice_at_once_before_its_start_and_with_the_factory() {
+async fn a_stop_works_concurrently_before_the_start_and_during_the_shutdown() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let pods = factory.informer::<Pod>();
@@ -138,7 +148,7 @@ async fn an_informer_is_stopped_twice_at_once_before_its_start_and_with_the_fact
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_adopted_informer_leaves_its_place_and_goes_on() {
+async fn stop_informer_removes_an_adopted_informer_from_the_factory_and_leaves_it_running() {
     let server = Server::builder().seed([pod("a")]).build();
     let (theirs, ours) = (factory(&server), factory(&server));
     let pods = theirs.informer::<Pod>();
@@ -150,13 +160,16 @@ async fn an_adopted_informer_leaves_its_place_and_goes_on() {
     pods.wait_for_sync().deadline(LONG).await.unwrap();
     assert!(!pods.is_stopped());
     let other = factory(&server);
-    assert!(!other.stop_informer(&pods).await, "it is none of hers");
+    assert!(
+        !other.stop_informer(&pods).await,
+        "the informer belongs to another factory"
+    );
     ours.shutdown().await;
     theirs.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_informer_of_several_of_a_type_is_stopped_by_its_handle() {
+async fn a_stop_affects_only_the_informer_of_its_handle() {
     let server = Server::builder().seed([labelled("a", "web")]).build();
     let factory = factory(&server);
     let options =
@@ -179,7 +192,7 @@ async fn one_informer_of_several_of_a_type_is_stopped_by_its_handle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_the_sync_of_one_that_is_about_to_end() {
+async fn a_wait_for_sync_skips_an_informer_that_is_stopping() {
     let server = Server::builder().seed([pod("a")]).build();
     let refused = Match::list("configmaps");
     server.faults().answer(refused, 403).times(1000);
@@ -195,7 +208,7 @@ async fn nobody_waits_for_the_sync_of_one_that_is_about_to_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_shutdown_nothing_leaves_its_place() {
+async fn after_the_shutdown_a_stop_replaces_no_informer() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
     let pods = factory.informer::<Pod>();

@@ -1,4 +1,4 @@
-//! The ready-made collector.
+//! The Prometheus collector.
 
 use expect_test::expect_file;
 use kube_informer::{
@@ -8,7 +8,7 @@ use kube_informer::{
 
 use super::*;
 
-/// The lines of a page that begin with one of these.
+/// The lines of a page that start with one of these.
 fn lines(page: &str, beginnings: &[&str]) -> String {
     let wanted = |line: &&str| {
         beginnings
@@ -47,7 +47,7 @@ async fn a_page_has_the_series_of_all_informers_and_queues_by_their_established_
     sleep(Duration::from_secs(4)).await;
     let labels = r#"name="ours",group="",version="v1",resource="pods",namespace="""#;
     let page = metrics.text().replace(labels, "…");
-    // How large a type is in memory is the compiler's business.
+    // The size of a type in memory depends on the compiler.
     let memory = format!("_bytes{{…}} {}\n", informer.pods.memory().rest_bytes);
     let page = page.replace(&memory, "_bytes{…} its memory\n");
     let shown = |line: &&str| !line.contains("_bucket{") && !line.starts_with("# HELP");
@@ -61,7 +61,7 @@ async fn a_page_has_the_series_of_all_informers_and_queues_by_their_established_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_says_who_has_not_synced_and_the_greatest_lag_of_a_name() {
+async fn a_page_shows_unsynced_informers_and_the_largest_lag_per_name() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let metrics = Arc::new(Prometheus::new());
     let (pods, controller) = setting::builder(&server).metrics(metrics.clone()).build();
@@ -86,7 +86,7 @@ async fn a_page_says_who_has_not_synced_and_the_greatest_lag_of_a_name() {
 
 /// kubernetes#73587.
 #[tokio::test(start_paused = true)]
-async fn a_page_has_no_series_of_what_has_ended() {
+async fn a_page_has_no_series_of_ended_informers_and_queues() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let metrics = Arc::new(Prometheus::new());
     for _ in 0..3 {
@@ -128,7 +128,7 @@ async fn informers_with_the_same_labels_share_their_series_until_the_last_has_en
     assert_eq!(
         figures(),
         "2 4 0 0",
-        "a count does not go back while it is shown"
+        "a counter does not decrease while it is exported"
     );
     second.stop().await;
     assert_eq!(figures(), "");

@@ -1,4 +1,4 @@
-//! What a sample shows.
+//! The content of a sample.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn labelled(name: &str, app: &str, revision: u64) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_bytes_of_a_store_are_those_of_the_objects_in_it_whatever_became_of_them() {
+async fn the_bytes_of_a_store_follow_updates_and_exclude_broken_objects() {
     let broken = r#"{"metadata":{"name":"b","namespace":"default","labels":7}}"#;
     let longer = labelled("a", "a longer one", 7);
     let script = Script::new([
@@ -71,7 +71,7 @@ async fn the_bytes_of_a_store_are_those_of_the_objects_in_it_whatever_became_of_
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_memory_of_a_cache_is_that_of_its_objects_packed_or_not() {
+async fn the_memory_of_a_cache_is_that_of_its_packed_or_decoded_objects() {
     let text = "a text that takes its own length".repeat(20);
     let long = labelled("b", &text, 2);
     let script = |last: String| {
@@ -86,7 +86,7 @@ async fn the_memory_of_a_cache_is_that_of_its_objects_packed_or_not() {
     let packed = run(builder(&script(long.clone()), &recorder).packed());
     sleep(Duration::from_secs(1)).await;
     let rest = |informer: &Running| informer.pods.memory().rest_bytes;
-    // A label's map is a node of eleven entries.
+    // The map of labels is a node with eleven entries.
     let node = 11 * 2 * size_of::<String>() + 16;
     let more = node + "app".len() + text.len();
     assert_eq!(rest(&whole) - rest(&short), more as u64);
@@ -95,7 +95,7 @@ async fn the_memory_of_a_cache_is_that_of_its_objects_packed_or_not() {
     assert!(rest(&packed) >= json && rest(&packed) < json + 1000);
     assert!(
         packed.pods.memory().dictionary_bytes >= json,
-        "it is what is learnt from"
+        "the dictionary holds its training data"
     );
     assert_eq!(whole.pods.memory().dictionary_bytes, 0);
     for informer in [short, whole, packed] {

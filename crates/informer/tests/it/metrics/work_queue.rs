@@ -1,4 +1,4 @@
-//! Of work queues: client-go's figures, by client-go's rules.
+//! The metrics of work queues, with the definitions of client-go.
 
 use kube_informer::{
     metrics::WorkQueueSample,
@@ -34,7 +34,7 @@ async fn adds_depth_waiting_and_work_are_exact() {
     let item = queue.get().await.unwrap();
     assert_eq!(sample(&recorder).depth, 0);
     advance(10 * MS).await;
-    // Added again while it is in work, it waits from now on, and is counted.
+    // The item is added again while it is processed: it waits from now on, and is counted.
     queue.add("foo");
     queue.add("foo");
     let WorkQueueSample { depth, adds, .. } = sample(&recorder);
@@ -56,7 +56,7 @@ async fn adds_depth_waiting_and_work_are_exact() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_work_ages_until_it_is_done() {
+async fn the_age_of_an_item_grows_until_it_is_done() {
     let recorder = Recorder::default();
     let queue = queue(&recorder);
     queue.add("foo");
@@ -82,7 +82,7 @@ async fn what_is_in_work_ages_until_it_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_delayed_add_is_a_retry_and_none_after_the_shut_down() {
+async fn every_delayed_add_before_the_shutdown_is_counted_as_a_retry() {
     let recorder = Recorder::default();
     let queue = queue(&recorder);
     queue.add_after("foo", 50 * MS);
@@ -107,7 +107,7 @@ async fn every_delayed_add_is_a_retry_and_none_after_the_shut_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_figures_of_a_queue_are_dropped_with_its_last_handle_and_item() {
+async fn the_metrics_of_a_queue_are_dropped_with_its_last_handle_and_item() {
     let recorder = Recorder::default();
     let queue = queue(&recorder);
     queue.add("foo");
@@ -135,7 +135,7 @@ impl WorkQueueMetrics for Panics {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_collector_that_panics_costs_no_worker_its_item() {
+async fn a_panicking_collector_loses_no_item() {
     let queue = RateLimitingQueue::builder(rate_limiter::controller_default())
         .metrics("pods", Arc::new(Panics))
         .build();

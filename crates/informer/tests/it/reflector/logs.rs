@@ -1,4 +1,4 @@
-//! What a reflector logs: its life, long lists, and floods of what is no good.
+//! The logs of a reflector: start and stop, long lists, and many skipped objects.
 
 use super::*;
 
@@ -33,7 +33,7 @@ async fn start_ends_and_stop_are_logged_with_name_kind_duration_and_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_takes_more_than_ten_seconds_says_where_they_went() {
+async fn a_list_longer_than_ten_seconds_logs_its_phases() {
     for (pause, is_logged) in [(5, false), (6, true)] {
         let logs = Logs::capture();
         let slow = |text: String| Answer::Body(text, Then::EndsAfter(Duration::from_secs(pause)));
@@ -54,7 +54,7 @@ async fn a_list_that_takes_more_than_ten_seconds_says_where_they_went() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_long_list_is_told_apart_and_includes_what_it_was_repeated_for() {
+async fn the_log_splits_the_time_of_a_long_list_and_includes_its_retries() {
     let logs = Logs::capture();
     let after = |seconds, answer| Answer::After(Duration::from_secs(seconds), Box::new(answer));
     let slowly =
@@ -76,7 +76,7 @@ async fn the_time_of_a_long_list_is_told_apart_and_includes_what_it_was_repeated
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_objects_that_are_no_good_the_log_has_ten_and_their_number() {
+async fn the_log_has_ten_of_many_skipped_objects_and_their_number() {
     let logs = Logs::capture();
     let foreign: Vec<_> = (0..25)
         .map(|n| kind("v1", "Node", &format!("n{n}"), 1))
@@ -108,18 +108,18 @@ async fn of_many_objects_that_are_no_good_the_log_has_ten_and_their_number() {
     assert_eq!(
         errors.len(),
         25 + 12 + 1 + 10,
-        "the error handler hears of all"
+        "the error handler receives every error"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_watches_that_bring_nothing_but_what_is_no_good_the_log_has_ten_lines_a_minute() {
+async fn the_log_has_ten_lines_a_minute_for_watches_with_only_skipped_objects() {
     let foreign = event("ADDED", &kind("v1", "Node", "n", 6));
     let seconds = Duration::from_secs;
     let lasts = |time, text| Answer::Body(text, Then::EndsAfter(seconds(time)));
     let later = |time, text| Answer::After(seconds(time), Box::new(hangs(text)));
     let many = || foreign.repeat(25);
-    // A watch ends after the minute, or the next one brings something then.
+    // A watch ends after the minute, or the next one sends an event then.
     for (watches, written, left_out) in [
         (vec![lasts(30, many()), lasts(40, many())], 10, 40),
         (vec![lasts(30, many()), later(40, foreign.clone())], 11, 15),
@@ -144,7 +144,7 @@ async fn of_watches_that_bring_nothing_but_what_is_no_good_the_log_has_ten_lines
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_list_that_the_store_refuses_says_how_many_objects_it_had() {
+async fn a_long_list_that_the_store_rejects_logs_its_number_of_objects() {
     let logs = Logs::capture();
     let answer = list(5, "", &[pod("a", 1), pod("b", 2)]);
     let script = Script::new([Answer::Body(answer, Then::EndsAfter(MINUTE / 4))]);

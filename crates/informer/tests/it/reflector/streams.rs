@@ -1,4 +1,4 @@
-//! Watches whose bytes come otherwise than from a healthy server at its ease.
+//! Watches whose bytes arrive late, all at once, or at unusual times.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     setting::Trace,
 };
 
-/// Takes so long for the first object.
+/// Takes this long for the first object.
 struct Slow(Option<Duration>);
 
 impl ReflectorStore<Pod> for Slow {
@@ -35,7 +35,7 @@ impl ReflectorStore<Pod> for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_slower_than_the_watch_may_last_is_no_dead_connection() {
+async fn a_store_slower_than_the_watch_timeout_is_not_a_connection_failure() {
     let second = Duration::from_secs(1);
     let events = event("ADDED", &pod("a", 6)) + &event("ADDED", &pod("b", 7));
     for (ends_after, failure) in [
@@ -64,7 +64,7 @@ async fn a_store_slower_than_the_watch_may_last_is_no_dead_connection() {
     }
 }
 
-/// Every watch brings one event after the other, all of them ready; told at the tenth.
+/// Every watch sends events that are always ready; reports the tenth.
 #[derive(Clone)]
 struct Torrent {
     lists: Script,
@@ -91,7 +91,7 @@ impl ListerWatcher for Torrent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_comes_through_while_every_event_is_ready() {
+async fn a_stop_takes_effect_while_every_event_is_ready() {
     let source = Torrent {
         lists: Script::new([body(list(5, "", &[]))]),
         sent: Trace::default(),
@@ -105,7 +105,7 @@ async fn a_stop_comes_through_while_every_event_is_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_without_a_revision_is_an_event() {
+async fn an_event_without_a_revision_counts_as_the_last_event() {
     let unversioned = event("ADDED", r#"{"metadata":{"name":"a"}}"#);
     let script = Script::new([
         body(list(5, "", &[])),
@@ -125,7 +125,7 @@ async fn an_event_without_a_revision_is_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_is_heard_of_as_one_and_an_object_is_not() {
+async fn the_status_reports_the_ages_of_the_last_bookmark_and_the_last_event() {
     let script = Script::new([
         body(list(5, "", &[])),
         Answer::Body(event("BOOKMARK", &pod("", 6)), Then::EndsAfter(MINUTE)),
@@ -144,7 +144,7 @@ async fn a_bookmark_is_heard_of_as_one_and_an_object_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_status_says_how_far_a_list_has_come() {
+async fn the_status_reports_the_progress_of_a_list() {
     let script = Script::new([
         body(list(5, "more", &[pod("a", 1), pod("b", 2)])),
         Answer::Never,
@@ -161,7 +161,7 @@ async fn the_status_says_how_far_a_list_has_come() {
     reflector.run(looked_at).await;
 }
 
-/// Every watch ends so long after the time-out that it was asked for.
+/// Every watch ends this long after its requested timeout.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {
@@ -178,7 +178,7 @@ impl ListerWatcher for Overdue {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_watch_is_dead_half_a_minute_after_its_time_out_and_not_before() {
+async fn a_silent_watch_fails_half_a_minute_after_its_timeout() {
     for (overdue, is_dead) in [(29, false), (31, true)] {
         let script = Script::new([body(list(5, "", &[]))]);
         let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();

@@ -1,4 +1,4 @@
-//! How a watch ends, and what is asked for then.
+//! The requests that follow the end of a watch that the server accepted.
 
 use std::time::Duration;
 
@@ -11,127 +11,11 @@ use kube_informer::{
 };
 use tokio::time::sleep;
 
-use super::{EXPIRED, INTERNAL, breaks, check, check_with, closes, modified, opened};
+use super::{EXPIRED, INTERNAL, THROTTLED, breaks, check, check_with, closes, modified, opened};
 use crate::script::{Answer, Script, Then, body, error_event, hangs, list, pod};
 
-const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
-
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_nobody_answers_or_that_is_throttled_is_asked_for_again() {
-    check(
-        [
-            body(list(5, "", &[])),
-            Answer::Refuse(Class::ConnectionRefused),
-            Answer::RefuseWith(429, THROTTLED),
-            opened(String::new()),
-        ],
-        expect![[r#"
-            0.0 s: list resourceVersion=0 limit=500
-            0.0 s: watch resourceVersion=5
-            1.2 s: watch resourceVersion=5
-            4.1 s: watch resourceVersion=5
-        "#]],
-    )
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn watch_refused_while_the_server_is_away_or_for_its_credentials_is_requested_again() {
-    let outcome = check(
-        [
-            body(list(5, "", &[])),
-            Answer::RefuseWith(401, r#"{"code":401,"message":"expired token"}"#),
-            Answer::RefuseWith(502, "<html>"),
-            Answer::RefuseWith(503, r#"{"code":503,"message":"shutting down"}"#),
-            Answer::RefuseWith(504, "upstream timed out"),
-            opened(modified("a", 6)),
-        ],
-        expect![[r#"
-            0.0 s: list resourceVersion=0 limit=500
-            0.0 s: watch resourceVersion=5
-            1.2 s: watch resourceVersion=5
-            4.1 s: watch resourceVersion=5
-            9.8 s: watch resourceVersion=5
-            21.6 s: watch resourceVersion=5
-        "#]],
-    )
-    .await;
-    assert_eq!(
-        outcome.errors,
-        "expired token\nthe server answered 502\nshutting down\nthe server answered 504\n"
-    );
-    assert_eq!(outcome.indexer.snapshot().revision(), 6.into());
-}
-
-#[tokio::test(start_paused = true)]
-async fn watch_without_response_headers_is_requested_again_after_ninety_seconds_and_then_twice_that()
- {
-    let script = Script::new([
-        body(list(5, "", &[])),
-        Answer::Never,
-        Answer::Never,
-        opened(modified("a", 6)),
-    ]);
-    let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
-    let reflector = Reflector::builder(script.clone())
-        .rng_seed(1)
-        .into_indexer(writer);
-    reflector.run(sleep(Duration::from_secs(300))).await;
-    expect![[r#"
-        0.0 s: list resourceVersion=0 limit=500
-        0.0 s: watch resourceVersion=5
-        91.2 s: watch resourceVersion=5
-        274.1 s: watch resourceVersion=5
-    "#]]
-    .assert_eq(&script.log.take());
-    assert_eq!(indexer.snapshot().revision(), 6.into());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_refused_for_another_reason_is_listed_after_a_pause() {
-    let outcome = check(
-        [
-            body(list(5, "", &[])),
-            Answer::RefuseWith(403, r#"{"code":403,"message":"no"}"#),
-            body(list(6, "", &[])),
-            Answer::RefuseWith(500, INTERNAL),
-            body(list(7, "", &[])),
-        ],
-        expect![[r#"
-            0.0 s: list resourceVersion=0 limit=500
-            0.0 s: watch resourceVersion=5
-            1.2 s: list resourceVersion=5
-            1.2 s: watch resourceVersion=6
-            4.1 s: list resourceVersion=6
-            4.1 s: watch resourceVersion=7
-        "#]],
-    )
-    .await;
-    assert_eq!(outcome.errors, "no\nthe server answered 500\n");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_refused_as_expired_is_listed_at_its_revision_and_then_at_unset() {
-    check(
-        [
-            body(list(5, "", &[])),
-            Answer::RefuseWith(410, EXPIRED),
-            Answer::RefuseWith(410, EXPIRED),
-            body(list(9, "", &[])),
-        ],
-        expect![[r#"
-            0.0 s: list resourceVersion=0 limit=500
-            0.0 s: watch resourceVersion=5
-            0.0 s: list resourceVersion=5
-            0.0 s: list limit=500
-            0.0 s: watch resourceVersion=9
-        "#]],
-    )
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_that_expires_is_listed_after_at_once_and_the_next_time_after_a_pause() {
+async fn an_expired_watch_is_followed_by_a_list_at_once_and_the_next_time_after_a_pause() {
     let outcome = check(
         [
             body(list(5, "", &[])),
@@ -154,7 +38,8 @@ async fn a_watch_that_expires_is_listed_after_at_once_and_the_next_time_after_a_
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_expiry_after_an_outage_is_listed_after_at_once_and_the_next_after_a_pause() {
+async fn the_first_expiry_after_an_outage_is_followed_by_a_list_at_once_and_the_next_after_a_pause()
+{
     check(
         [
             body(list(5, "", &[])),
@@ -180,7 +65,7 @@ async fn the_first_expiry_after_an_outage_is_listed_after_at_once_and_the_next_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expiry_after_throttling_is_listed_after_a_pause() {
+async fn an_expiry_after_throttling_is_followed_by_a_list_after_a_pause() {
     check(
         [
             body(list(5, "", &[])),
@@ -200,7 +85,7 @@ async fn an_expiry_after_throttling_is_listed_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_throttled_inside_is_asked_for_again_after_a_pause() {
+async fn a_watch_with_a_throttling_error_event_is_requested_again_after_a_pause() {
     let throttled = || hangs(error_event(THROTTLED));
     check(
         [
@@ -224,7 +109,7 @@ async fn a_watch_throttled_inside_is_asked_for_again_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_internal_error_is_listed_after_unless_there_is_a_budget_for_it() {
+async fn an_internal_error_is_followed_by_a_list_unless_a_retry_budget_is_set() {
     let script = || {
         [
             body(list(5, "", &[])),
@@ -264,7 +149,7 @@ async fn an_internal_error_is_listed_after_unless_there_is_a_budget_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pauses_of_a_minute_between_internal_errors_don_t_make_their_budget_last_for_ever() {
+async fn the_retry_budget_of_internal_errors_ends_with_pauses_of_a_minute() {
     let minute = Duration::from_secs(60);
     let mut answers = vec![body(list(5, "", &[]))];
     answers.extend((0..9).map(|_| hangs(error_event(INTERNAL))));
@@ -292,7 +177,7 @@ async fn pauses_of_a_minute_between_internal_errors_don_t_make_their_budget_last
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_read_of_the_server_s_store_is_listed_after_whatever_the_budget() {
+async fn a_store_read_error_is_followed_by_a_list_with_any_retry_budget() {
     let unreadable = r#"{"code":500,"reason":"StoreReadError","message":"corrupt"}"#;
     let outcome = check_with(
         [
@@ -313,7 +198,7 @@ async fn a_failed_read_of_the_server_s_store_is_listed_after_whatever_the_budget
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_other_error_inside_and_a_very_short_watch_are_listed_after_a_pause() {
+async fn another_error_event_and_a_very_short_watch_are_followed_by_a_list_after_a_pause() {
     let other = r#"{"code":503,"reason":"ServiceUnavailable","message":"later"}"#;
     let outcome = check(
         [
@@ -346,7 +231,7 @@ async fn any_other_error_inside_and_a_very_short_watch_are_listed_after_a_pause(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_was_answered_late_is_very_short_by_the_time_of_its_request() {
+async fn a_very_short_watch_is_measured_from_its_request() {
     let late = Answer::Body(String::new(), Then::EndsAfter(Duration::from_millis(999)));
     let in_time = Answer::Body(String::new(), Then::EndsAfter(Duration::from_secs(1)));
     check(
@@ -407,7 +292,7 @@ async fn a_broken_connection_is_followed_by_a_watch_from_the_last_event_after_a_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transport_that_ends_a_watch_itself_is_obeyed_by_the_class_it_gives() {
+async fn the_error_class_of_the_transport_decides_what_follows_a_watch() {
     let ends = |class| Answer::Body(String::new(), Then::Breaks(class));
     check(
         [
@@ -433,7 +318,7 @@ async fn a_transport_that_ends_a_watch_itself_is_obeyed_by_the_class_it_gives() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_has_been_open_for_long_enough_lets_a_list_follow_at_once_again() {
+async fn a_watch_that_was_open_long_enough_resets_the_pause_before_a_list() {
     let backoff = BackoffConfig {
         reset_after: Duration::from_secs(10),
         ..BackoffConfig::default()
@@ -454,65 +339,6 @@ async fn a_watch_that_has_been_open_for_long_enough_lets_a_list_follow_at_once_a
             11.2 s: watch resourceVersion=5
             11.2 s: list resourceVersion=5
             11.2 s: watch resourceVersion=6
-        "#]],
-    )
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn refused_connections_are_backed_off_from_up_to_the_cap_without_a_list() {
-    let script = Script::new(
-        std::iter::once(body(list(5, "", &[])))
-            .chain((0..40).map(|_| Answer::Refuse(Class::ConnectionRefused))),
-    );
-    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
-    let reflector = Reflector::builder(script.clone()).into_indexer(writer);
-    let all_asked = async {
-        while script.requests.len() < 42 {
-            sleep(Duration::from_secs(1)).await;
-        }
-    };
-    reflector.run(all_asked).await;
-    let log = script.log.take();
-    let times: Vec<f64> = log
-        .lines()
-        .filter(|line| line.ends_with("watch resourceVersion=5"))
-        .map(|line| line.split(' ').next().unwrap().parse().unwrap())
-        .collect();
-    assert_eq!(times.len(), 41, "{log}");
-    let pauses = times.windows(2).map(|two| two[1] - two[0]);
-    let mut d = 0.8_f64;
-    for pause in pauses {
-        assert!(
-            (d - 0.1..2.0 * d + 0.1).contains(&pause),
-            "{pause} after {d}"
-        );
-        d = (2.0 * d).min(30.0);
-    }
-    assert_eq!(log.lines().filter(|line| line.contains("list")).count(), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_back_off_of_one_s_own_is_used() {
-    let backoff = BackoffConfig {
-        initial: Duration::from_secs(1),
-        cap: Duration::from_secs(2),
-        ..BackoffConfig::default()
-    };
-    let mut answers = vec![body(list(5, "", &[]))];
-    answers.extend((0..6).map(|_| Answer::Refuse(Class::ConnectionRefused)));
-    check_with(
-        answers,
-        |reflector| reflector.backoff(backoff),
-        expect![[r#"
-            0.0 s: list resourceVersion=0 limit=500
-            0.0 s: watch resourceVersion=5
-            1.5 s: watch resourceVersion=5
-            5.1 s: watch resourceVersion=5
-            8.7 s: watch resourceVersion=5
-            12.4 s: watch resourceVersion=5
-            14.7 s: watch resourceVersion=5
-            17.0 s: watch resourceVersion=5
         "#]],
     )
     .await;

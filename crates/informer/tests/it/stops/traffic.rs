@@ -1,4 +1,4 @@
-//! Handlers and informers that come and go while much happens.
+//! Handlers and informers that are created and removed under load.
 
 use std::{
     num::NonZeroUsize,
@@ -73,7 +73,7 @@ async fn a_handler_may_remove_itself_from_inside_its_callback_without_waiting() 
             if let Some(own) = own {
                 assert!(
                     own.remove().now_or_never().is_some(),
-                    "nobody waits for the end of this callback inside of it"
+                    "a removal inside the callback does not wait for its end"
                 );
             }
             sleep(Duration::from_secs(1))
@@ -95,7 +95,7 @@ async fn a_handler_may_remove_itself_from_inside_its_callback_without_waiting() 
     };
     tokio::select! {
         biased;
-        _ = &mut running => unreachable!("nobody stops it"),
+        _ = &mut running => unreachable!("the run is not stopped"),
         failed = steps => assert_eq!(failed.failure, SyncFailure::Ended),
     }
     assert_eq!(trace.take(), "a\n");
@@ -103,7 +103,7 @@ async fn a_handler_may_remove_itself_from_inside_its_callback_without_waiting() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_joins_in_the_middle_of_a_relist_hears_everything_once() {
+async fn a_handler_registered_during_a_relist_receives_every_object_once() {
     for delta_fifo in [false, true] {
         let server = Server::builder()
             .seed((0..8).map(|n| pod(&format!("p{n}"))))
@@ -150,7 +150,7 @@ async fn who_joins_in_the_middle_of_a_relist_hears_everything_once() {
     }
 }
 
-/// Hears one event per permit.
+/// Handles one event per permit.
 struct Paced(Replay, Arc<Semaphore>);
 
 impl EventHandler<Pod> for Paced {
@@ -195,7 +195,7 @@ async fn a_handler_that_panics_at_every_initial_object_syncs_on_either_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_a_revision_ends_with_the_informer_and_not_at_its_deadline() {
+async fn a_wait_for_a_revision_ends_with_the_informer_before_its_deadline() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));
     informer.caught_up(&server).await;
@@ -207,7 +207,7 @@ async fn a_wait_for_a_revision_ends_with_the_informer_and_not_at_its_deadline() 
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
-/// Notes how long it ever was.
+/// Records its maximum length.
 struct Longest(InOrder<Pod>, Arc<AtomicUsize>);
 
 impl Queue<Pod> for Longest {
@@ -239,7 +239,7 @@ impl Queue<Pod> for Longest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_block_buffer_bounds_what_waits_in_the_queue() {
+async fn a_full_block_buffer_bounds_the_length_of_the_queue() {
     let server = Server::builder().seed([pod("a")]).build();
     let longest = Arc::new(AtomicUsize::new(0));
     let queue = Longest(InOrder::new(), Arc::clone(&longest));
@@ -337,7 +337,7 @@ async fn a_hundred_tasks_add_and_remove_handlers_while_ten_thousand_events_flow(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_factory_may_be_shut_down_while_others_ask_for_informers_and_start_them() {
+async fn a_factory_can_be_shut_down_during_concurrent_requests_and_starts() {
     let server = Server::builder().seed([pod("a")]).build();
     let client = server.client();
     for round in 0..20 {
@@ -355,7 +355,7 @@ async fn a_factory_may_be_shut_down_while_others_ask_for_informers_and_start_the
                     .fields(format!("metadata.name=p{n}"))
                     .queue(QueueKind::DeltaFifo);
                 let pods = factory.informer_with(options).unwrap();
-                // Registered or refused, both are answers.
+                // A registration and a rejection are both valid.
                 let _ = pods.on_add(|_, _| {}).register();
                 factory.start();
                 [maps, pods.status()]
@@ -366,9 +366,9 @@ async fn a_factory_may_be_shut_down_while_others_ask_for_informers_and_start_the
         }
         factory.shutdown().await;
         for mut status in users.join_all().await.into_iter().flatten() {
-            // `None` says that its informer is gone, which is an end too.
+            // `None` means that its informer has ended.
             let ended = timeout(LONG, status.wait_for(Status::is_stopped)).await;
-            assert!(ended.is_ok(), "an informer of the factory lives on");
+            assert!(ended.is_ok(), "an informer of the factory is still running");
         }
         let late = factory.informer::<Pod>();
         factory.start();

@@ -1,4 +1,4 @@
-//! Watches that say nothing any more, servers that come back as others, and stores that take nothing.
+//! Watches that fall silent, restored servers, and full stores.
 
 use kube_informer::{ObjectName, reflector::Reflector, shared_informer::ListenerBuffer};
 use kube_informer_apiserver::Verb;
@@ -8,7 +8,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The names and revisions that a server has, and that a cache has.
+/// The names and revisions of the objects of a server, and of a cache.
 fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     let text = |object: &serde_json::Value, field: &str| {
         object["metadata"][field].as_str().unwrap().to_owned()
@@ -30,7 +30,7 @@ fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     )
 }
 
-/// A server that was put back, and has given the revisions from there again to other objects.
+/// A server that was restored, and has assigned the revisions after the restore to other objects.
 fn put_back(server: &Server) {
     let revision = server.revision();
     server.faults().restart_at(revision - 3).unwrap();
@@ -48,7 +48,7 @@ fn server_with_history() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_broken_connection_a_server_that_was_put_back_is_noticed_by_a_probe() {
+async fn a_server_restored_during_a_broken_connection_is_detected_by_a_probe() {
     for initial_list in [InitialList::Streaming, InitialList::List] {
         let server = server_with_history();
         let informer = run(builder(&server).initial_list(initial_list));
@@ -78,11 +78,11 @@ async fn after_a_broken_connection_a_server_that_was_put_back_is_noticed_by_a_pr
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_clean_end_a_server_that_was_put_back_is_noticed_by_its_silence() {
+async fn a_server_restored_after_a_clean_end_is_detected_by_the_silence_of_its_watch() {
     let server = server_with_history();
     let informer = run(streaming(&server));
     informer.caught_up(&server).await;
-    // A bookmark of its own has been heard by then.
+    // The watch has received a bookmark by then.
     sleep(2 * MINUTE).await;
     put_back(&server);
     sleep(4 * MINUTE).await;
@@ -92,7 +92,7 @@ async fn after_a_clean_end_a_server_that_was_put_back_is_noticed_by_its_silence(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_still_the_same_is_probed_once_and_watched_on() {
+async fn an_unchanged_server_is_probed_once_and_the_watch_resumes() {
     let server = server_with_history();
     let informer = run(streaming(&server));
     informer.caught_up(&server).await;
@@ -112,7 +112,7 @@ async fn a_server_that_is_still_the_same_is_probed_once_and_watched_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_silent_for_three_minutes_is_opened_again_from_the_last_revision() {
+async fn a_watch_silent_for_three_minutes_is_reopened_from_the_last_revision() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let informer = run(streaming(&server));
     informer.caught_up(&server).await;
@@ -123,7 +123,7 @@ async fn a_watch_that_is_silent_for_three_minutes_is_opened_again_from_the_last_
     assert_eq!(
         informer.pods.indexer().len(),
         1,
-        "it is not yet taken for dead"
+        "the watch does not count as dead yet"
     );
     assert_eq!(server.requests().watches("pods").len(), 1);
     server.faults().inject("thaw watch pods").unwrap();
@@ -161,7 +161,7 @@ impl ListerWatcher for Blank {
 }
 
 #[tokio::test(start_paused = true)]
-async fn white_space_between_events_does_not_break_the_silence() {
+async fn white_space_between_events_does_not_reset_the_silence_limit() {
     let source = Blank {
         lists: Script::new([body(list(5, "", &[]))]),
         watches: Trace::default(),
@@ -176,8 +176,8 @@ async fn white_space_between_events_does_not_break_the_silence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_nothing_from_a_server_that_sends_no_bookmarks_and_can_be_set() {
-    /// Watches within a quarter of an hour.
+async fn silence_is_ignored_without_bookmarks_and_its_limit_is_configurable() {
+    /// The number of watches in 15 minutes.
     async fn watches(silence: Duration, bookmarks: bool) -> usize {
         let faults = if bookmarks {
             ""
@@ -205,7 +205,7 @@ async fn silence_is_nothing_from_a_server_that_sends_no_bookmarks_and_can_be_set
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_whose_store_is_full_is_let_go_of_and_goes_on_when_there_is_room() {
+async fn a_watch_with_a_full_store_is_closed_and_resumes_when_there_is_room() {
     let server = Server::builder().seed([setting::pod("p")]).build();
     let informer = run(streaming(&server));
     let open = std::sync::Arc::new(Semaphore::new(0));
@@ -224,7 +224,7 @@ async fn a_watch_whose_store_is_full_is_let_go_of_and_goes_on_when_there_is_room
         .register()
         .unwrap();
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
-    // More than the handler, its buffer, the queue and the channel hold.
+    // More than fit in the handler, its buffer, the queue and the channel.
     for n in 0..6000 {
         server.update(labelled("p", &n.to_string())).unwrap();
         tokio::task::yield_now().await;
@@ -236,7 +236,7 @@ async fn a_watch_whose_store_is_full_is_let_go_of_and_goes_on_when_there_is_room
     assert_eq!(
         server.requests().watches("pods").len(),
         opened,
-        "there is no room"
+        "the store has no room"
     );
     open.add_permits(10_000);
     informer.caught_up(&server).await;
@@ -248,7 +248,7 @@ async fn a_watch_whose_store_is_full_is_let_go_of_and_goes_on_when_there_is_room
     informer.stop().await;
 }
 
-/// Takes what it is given when it is let.
+/// A store that accepts a change per permit.
 struct Gated(std::sync::Arc<Semaphore>, Trace);
 
 impl kube_informer::reflector::ReflectorStore<Pod> for Gated {
@@ -263,7 +263,7 @@ impl kube_informer::reflector::ReflectorStore<Pod> for Gated {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_connection_is_gone_while_a_store_is_full_and_nothing_is_lost_or_told_twice() {
+async fn a_connection_lost_while_the_store_is_full_loses_and_duplicates_no_event() {
     let script = Script::streaming([
         hangs(added("a", 2) + &end(3) + &added("b", 4) + &added("c", 5) + &added("d", 6)),
         hangs(added("c", 5) + &added("d", 6)),
@@ -274,16 +274,16 @@ async fn the_connection_is_gone_while_a_store_is_full_and_nothing_is_lost_or_tol
         .initial_list(InitialList::Streaming)
         .into_store(store);
     let drive = async {
-        let held_by_nobody = script.under_way();
+        let before = script.under_way();
         sleep(29 * SECOND).await;
-        assert_eq!(script.under_way(), held_by_nobody + 1);
+        assert_eq!(script.under_way(), before + 1);
         sleep(2 * SECOND).await;
-        assert_eq!(script.under_way(), held_by_nobody, "it is let go of");
+        assert_eq!(script.under_way(), before, "the watch is closed");
         sleep(5 * MINUTE).await;
         assert_eq!(
             script.requests.len(),
             1,
-            "and not opened while there is no room"
+            "no watch is opened while the store has no room"
         );
         gate.add_permits(10);
         sleep(SECOND).await;
@@ -304,7 +304,7 @@ async fn the_connection_is_gone_while_a_store_is_full_and_nothing_is_lost_or_tol
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_put_back_and_gives_a_revision_to_the_same_name_again_is_heard() {
+async fn a_restored_server_that_reuses_a_revision_for_the_same_name_is_detected() {
     for initial_list in [InitialList::Streaming, InitialList::List] {
         let server = server_with_history();
         let informer = run(builder(&server).initial_list(initial_list));

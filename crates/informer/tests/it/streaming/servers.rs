@@ -1,4 +1,4 @@
-//! Streaming lists of a server: what it streams, what it refuses, what gets lost on the way.
+//! Streaming lists against a server: what it streams, what it rejects, and what is lost on the way.
 
 use std::sync::{
     Arc,
@@ -9,7 +9,7 @@ use kube_informer::queue::{DeltaFifo, InOrder};
 
 use super::*;
 
-/// Whether each list and watch was a streaming one, with the revision it asked for.
+/// Every list and watch, with its revision and whether it is a streaming one.
 fn asked(server: &Server) -> String {
     let show = |options: &kube_informer_apiserver::ListOptions| match options.send_initial_events {
         Some(true) => " streaming",
@@ -26,7 +26,7 @@ fn asked(server: &Server) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_asks_the_server_once_and_the_cache_is_what_it_has() {
+async fn a_streaming_list_sends_one_request_and_the_cache_matches_the_server() {
     for cache in [WatchCache::default(), WatchCache::Off] {
         let server = Server::builder()
             .seed([setting::pod("a"), setting::pod("b")])
@@ -51,7 +51,7 @@ async fn a_streaming_list_asks_the_server_once_and_the_cache_is_what_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_is_streamed_at_the_last_revision_and_its_deletions_are_told() {
+async fn a_relist_is_streamed_at_the_last_revision_and_its_deletions_are_delivered() {
     let server = Server::builder()
         .seed([setting::pod("a"), setting::pod("b")])
         .build();
@@ -82,7 +82,7 @@ async fn a_relist_is_streamed_at_the_last_revision_and_its_deletions_are_told() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_runs_once_for_each_object_that_is_streamed() {
+async fn a_transform_runs_once_for_each_streamed_object() {
     for in_order in [true, false] {
         let server = Server::builder()
             .seed(["a", "b", "c"].map(setting::pod))
@@ -105,7 +105,8 @@ async fn a_transform_runs_once_for_each_object_that_is_streamed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_streaming_lists_is_asked_once_an_hour_and_the_status_says_why() {
+async fn a_server_without_streaming_lists_is_retried_once_an_hour_and_the_status_reports_the_reason()
+ {
     let switched_off = Server::builder().watch_list(false);
     let refusing = Server::builder()
         .faults("watch pods: refuse streaming")
@@ -141,7 +142,7 @@ async fn a_server_without_streaming_lists_is_asked_once_an_hour_and_the_status_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_streaming_list_and_the_list_in_its_stead_are_one_attempt() {
+async fn a_rejected_streaming_list_and_its_fallback_list_are_one_attempt() {
     let server = Server::builder().faults("* pods: 404").unwrap().build();
     let informer = run(streaming(&server));
     let waited = informer.pods.wait_for_sync().deadline(LONG).fail_fast();
@@ -156,7 +157,7 @@ async fn a_refused_streaming_list_and_the_list_in_its_stead_are_one_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_loses_the_end_is_listed_in_bounded_time() {
+async fn a_lost_end_bookmark_leads_to_a_list_in_bounded_time() {
     let server = Server::builder()
         .seed([setting::pod("a")])
         .faults("watch pods: drop end-bookmark")
@@ -178,7 +179,7 @@ async fn a_server_that_loses_the_end_is_listed_in_bounded_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_and_changes_for_ever_are_not_taken_for_the_end() {
+async fn endless_bookmarks_and_changes_do_not_end_a_streaming_list() {
     let server = Server::builder()
         .seed([setting::pod("a")])
         .faults("watch pods: drop end-bookmark x1")
@@ -203,7 +204,7 @@ async fn bookmarks_and_changes_for_ever_are_not_taken_for_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_cut_again_and_again_is_listed_and_nothing_of_it_is_seen() {
+async fn a_stream_that_breaks_repeatedly_falls_back_to_a_list_and_its_objects_are_discarded() {
     let server = Server::builder()
         .seed([setting::pod("a"), setting::pod("b")])
         .faults("watch pods: cut after 1 events x3")
@@ -232,7 +233,7 @@ async fn a_stream_that_is_cut_again_and_again_is_listed_and_nothing_of_it_is_see
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_builder_can_ask_for_lists_instead() {
+async fn every_builder_can_disable_streaming_lists() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let source = || ListWatch::<Pod>::new(server.client());
     let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
@@ -262,7 +263,7 @@ async fn every_builder_can_ask_for_lists_instead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_builder_can_say_how_long_an_end_is_waited_for() {
+async fn every_builder_can_set_the_time_limit_of_the_end_bookmark() {
     let server = Server::builder()
         .faults("watch pods: drop end-bookmark")
         .unwrap()
@@ -300,8 +301,8 @@ async fn every_builder_can_say_how_long_an_end_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_that_the_server_asks_for_is_kept_by_every_kind_of_request() {
-    /// How many seconds pass before the first answer that is none of these.
+async fn every_kind_of_request_respects_retry_after() {
+    /// Returns the seconds until the informer has synced and watches.
     async fn synced_after(faults: &str, initial_list: InitialList) -> u64 {
         let server = Server::builder()
             .seed((0..4).map(|n| setting::pod(&format!("p{n}"))))

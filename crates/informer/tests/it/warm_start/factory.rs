@@ -20,7 +20,7 @@ async fn one_directory_serves_all_informers_of_a_factory() {
             .unwrap();
         let secrets = InformerOptions::new().warm_start(directory.clone());
         let secrets = factory.informer_with::<Secret>(secrets).unwrap();
-        // A request for another saved store is an error, and does not return this one.
+        // A request with another saved store is an error, and does not return this informer.
         let other = SavedStore::in_directory(folder("factory-other"), "1");
         let other = InformerOptions::new().warm_start(other);
         let conflict = factory.informer_with::<Pod>(other).unwrap_err();

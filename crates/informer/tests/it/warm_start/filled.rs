@@ -1,5 +1,5 @@
-//! What was saved is in the cache before the server is asked to go on from there, and the informer syncs,
-//! whatever its queue is and however long its handlers take.
+//! The saved objects are in the cache before the first request, and the informer syncs with every queue and
+//! with slow handlers.
 
 use std::{num::NonZeroUsize, sync::OnceLock};
 
@@ -32,7 +32,7 @@ fn in_namespace(name: &str, namespace: &str) -> serde_json::Value {
     pod
 }
 
-/// A source that notes how much the cache has whenever a list or a watch is asked for.
+/// A source that records the size of the cache at every list and watch.
 struct Looking {
     pods: ListWatch<Pod>,
     cache: Arc<OnceLock<Indexer<Pod>>>,
@@ -68,7 +68,7 @@ impl ListerWatcher for Looking {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_that_was_saved_is_in_the_cache_before_the_first_watch_whatever_the_queue_is() {
+async fn all_saved_objects_are_in_the_cache_before_the_first_watch_for_every_queue() {
     let count = 2 * BATCH + 1;
     let server = Server::builder().build();
     server
@@ -96,7 +96,7 @@ async fn all_that_was_saved_is_in_the_cache_before_the_first_watch_whatever_the_
     }
 }
 
-/// A server with pods in three namespaces, and an informer over as many sources.
+/// A server with pods in three namespaces, and an informer with a source for each.
 fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     let namespaces = ["one", "two", "three"];
     let pods_of = |namespace| ["a", "b", "c"].map(|name| in_namespace(name, namespace));
@@ -114,15 +114,15 @@ fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     (server, informer)
 }
 
-/// A handler that never returns from its first event, behind a buffer for one.
+/// A handler that never returns from its first event, with a buffer for one event.
 fn get_stuck(informer: &Running) {
     let stuck = informer.pods.on_add(|_, _| std::future::pending());
     let one = ListenerBuffer::Block(NonZeroUsize::MIN);
     stuck.buffer(one).register().unwrap();
 }
 
-/// Tells a watch of one namespace much, and leaves as many objects as there were.
-async fn change_much(server: &Server) {
+/// Sends many events to the watch of one namespace, and leaves the number of objects unchanged.
+async fn change_many(server: &Server) {
     for n in 0..25 {
         let name = format!("new-{n}");
         server.create(in_namespace(&name, "one")).unwrap();
@@ -135,7 +135,7 @@ async fn change_much(server: &Server) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_never_returns_from_the_initial_list_keeps_no_informer_from_syncing() {
+async fn a_handler_blocked_in_the_initial_list_does_not_keep_the_informer_from_syncing() {
     for queue in QUEUES {
         let (server, informer) = in_three_namespaces();
         let path = file(&format!("stuck-{queue}"));
@@ -147,10 +147,10 @@ async fn a_handler_that_never_returns_from_the_initial_list_keeps_no_informer_fr
             assert!(told.starts_with(expected), "{queue}: {told}");
             assert_eq!(informer.pods.indexer().len(), 9, "{queue}, {told}");
             informer.pods.save().await.unwrap();
-            // What comes later waits as it always does.
+            // Later changes wait as usual.
             let depth = || informer.pods.handlers()[0].depth;
             let before = depth();
-            change_much(&server).await;
+            change_many(&server).await;
             assert!(depth() <= before + 1, "{queue}, {told}: {}", depth());
             let saved = informer.pods.save().await;
             let is_refused = matches!(saved, Err(SaveError::Unsettled));
@@ -161,8 +161,7 @@ async fn a_handler_that_never_returns_from_the_initial_list_keeps_no_informer_fr
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_buffer_holds_the_informer_up_when_nothing_but_a_silent_server_keeps_it_from_syncing()
- {
+async fn a_full_buffer_blocks_an_informer_that_waits_for_a_silent_server_to_sync() {
     for (queue, is_warm) in QUEUES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         let (server, informer) = in_three_namespaces();
         let path = file(&format!("held-up-{queue}"));
@@ -180,12 +179,12 @@ async fn a_full_buffer_holds_the_informer_up_when_nothing_but_a_silent_server_ke
         get_stuck(&informer);
         let is_decided = |status: &Status| status.warm_start.is_some();
         informer.pods.status().wait_for(is_decided).await.unwrap();
-        // Before a warm start one object is listed, and after it what the watch does not tell.
+        // Before a warm start one object is listed, and after it the objects that the watch does not send.
         refuse(Match::list);
         sleep(Duration::from_secs(10)).await;
         let depth = || informer.pods.handlers()[0].depth;
         let before = depth();
-        change_much(&server).await;
+        change_many(&server).await;
         assert!(!informer.pods.status().get().synced, "{queue}, {is_warm}");
         assert!(depth() <= before.max(2), "{queue}, {is_warm}: {}", depth());
         server.faults().clear_answers();

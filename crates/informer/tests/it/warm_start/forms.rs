@@ -19,10 +19,10 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// How many [`Tallied`] have been decoded, on whichever thread. One test alone has objects of this type.
+/// The number of [`Tallied`] that were decoded, on any thread. Only one test has objects of this type.
 static DECODED: AtomicUsize = AtomicUsize::new(0);
 
-/// A pod that counts how many are decoded.
+/// A pod that counts its decodes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 struct Tallied(Pod);
@@ -63,7 +63,7 @@ impl Resource for Tallied {
     }
 }
 
-/// Runs until the cache has synced, saves at its end, and returns how the start came out.
+/// Runs until the cache has synced, saves at the stop, and returns the kind of start.
 async fn start(builder: Builder<Tallied>, look: impl FnOnce(Lister<Tallied>)) -> Option<WarmStart> {
     let (pods, controller) = builder.build();
     let synced = async { pods.wait_for_sync().deadline(LONG).await.unwrap() };
@@ -108,7 +108,7 @@ async fn a_packed_or_lazy_cache_is_saved_and_loaded_without_decoding_an_object()
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_form_of_a_cache_loads_what_any_form_saved() {
+async fn each_form_of_a_cache_loads_the_stores_of_every_form() {
     let seed = (0..40).map(|n| labelled(&format!("p{n}"), "x"));
     let server = Server::builder().seed(seed.chain([pod("plain")])).build();
     for (saver, keep) in FORMS {
@@ -128,7 +128,7 @@ async fn each_form_of_a_cache_loads_what_any_form_saved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_does_not_decode_is_saved_as_it_is_known() {
+async fn an_undecodable_object_is_saved_in_its_last_known_state() {
     let mut bad = labelled("bad", "x");
     bad["spec"]["containers"] = json!("hunter2");
     let server = Server::builder().seed([pod("a"), bad]).build();
@@ -160,13 +160,17 @@ async fn an_object_that_does_not_decode_is_saved_as_it_is_known() {
         let informer = run(warm(&server, &path));
         informer.caught_up(&server).await;
         let cold = "cold: the saved store is damaged: line 3 is not what belongs there";
-        assert_eq!(started(&informer), cold, "a decoded cache has to decode it");
+        assert_eq!(
+            started(&informer),
+            cold,
+            "a decoded cache must decode the object"
+        );
         informer.stop().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_packed_cache_does_not_transform_what_was_saved_again() {
+async fn a_packed_cache_does_not_transform_saved_objects_again() {
     let server = Server::builder().seed([labelled("a", "web")]).build();
     let path = file("packed-transform");
     let informer = || {
@@ -174,7 +178,7 @@ async fn a_packed_cache_does_not_transform_what_was_saved_again() {
             let labels = pod.metadata.labels.get_or_insert_default();
             let times = labels.len();
             labels.insert(format!("seen-{times}"), "yes".to_owned());
-            // Identity and revision are read before.
+            // The transform runs after identity and revision were read.
             pod.metadata.resource_version = None;
         })
     };

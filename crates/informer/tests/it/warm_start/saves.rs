@@ -1,9 +1,9 @@
-//! What is saved, when, and who may read it.
+//! The content, the time and the permissions of saves.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_is_killed_starts_from_what_was_saved_on_demand() {
+async fn a_killed_program_starts_from_the_store_saved_on_demand() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("killed");
     let informer = run(warm(&server, &path));
@@ -24,7 +24,7 @@ async fn a_program_that_is_killed_starts_from_what_was_saved_on_demand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_is_saved_every_so_often_if_that_is_asked_for() {
+async fn a_store_is_saved_periodically_if_a_period_is_set() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("every");
     let pause = Duration::from_secs(600);
@@ -45,7 +45,7 @@ async fn a_store_is_saved_every_so_often_if_that_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_of_zero_between_saves_is_as_if_none_were_asked_for() {
+async fn a_save_period_of_zero_disables_periodic_saves() {
     let server = Server::builder().seed([pod("a")]).build();
     let path = file("every-zero");
     let informer = run(builder(&server).warm_start(saved(&path).every(Duration::ZERO)));
@@ -57,7 +57,7 @@ async fn a_pause_of_zero_between_saves_is_as_if_none_were_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_save_during_churn_is_one_moment_from_which_everything_is_replayed() {
+async fn a_save_during_changes_is_a_consistent_snapshot_from_which_later_changes_are_replayed() {
     for queue in ["in order", "delta fifo"] {
         let server = Server::builder().rng_seed(1).build();
         let path = file(&format!("churn-{queue}"));
@@ -72,7 +72,7 @@ async fn a_save_during_churn_is_one_moment_from_which_everything_is_replayed() {
         for _ in 0..60 {
             for _ in 0..rng.usize(..20) {
                 let name = format!("p{}", rng.usize(..8));
-                // One that is there or is not is as good a change as any.
+                // A creation or a deletion, whichever applies, is a change.
                 let _ = match rng.u8(..3) {
                     0 => server.create(pod(&name)).map(drop),
                     1 => server.update(labelled(&name, "new")).map(drop),
@@ -83,7 +83,7 @@ async fn a_save_during_churn_is_one_moment_from_which_everything_is_replayed() {
                 tokio::task::yield_now().await;
             }
             if rng.bool() {
-                // Everything is listed anew, while it is saved.
+                // A relist during the save.
                 server.faults().expire_history();
                 server.faults().break_watches();
                 relists += 1;
@@ -102,7 +102,7 @@ async fn a_save_during_churn_is_one_moment_from_which_everything_is_replayed() {
     }
 }
 
-/// What one handler knows after all it heard, which must have been in order.
+/// The state of one handler after its events, which must be in order.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<BTreeMap<String, u64>>>);
 
@@ -156,7 +156,7 @@ impl Replay {
 
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
-async fn nobody_but_the_owner_can_read_what_is_saved() {
+async fn only_the_owner_can_read_a_saved_store() {
     use std::os::unix::fs::PermissionsExt;
 
     let server = Server::builder().seed([pod("a")]).build();
@@ -176,7 +176,7 @@ async fn nobody_but_the_owner_can_read_what_is_saved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_directory_each_kind_and_scope_has_a_file_of_its_own() {
+async fn a_directory_has_one_file_per_kind_and_scope() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let folder = folder("directory");
     let informer = |source: ListWatch<Pod>| {
@@ -202,7 +202,7 @@ async fn in_a_directory_each_kind_and_scope_has_a_file_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn secrets_are_refused_unless_they_are_allowed_and_their_metadata_too() {
+async fn secrets_and_their_metadata_are_not_saved_unless_allowed() {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "s", "namespace": "default"}, "stringData": {"k": "v"},
@@ -260,7 +260,7 @@ async fn secrets_are_refused_unless_they_are_allowed_and_their_metadata_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_without_a_saved_store_says_so() {
+async fn a_save_without_a_saved_store_is_an_error() {
     let server = Server::builder().build();
     let informer = run(builder(&server));
     assert!(matches!(
@@ -271,7 +271,7 @@ async fn an_informer_without_a_saved_store_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_transform_left_is_saved_and_not_transformed_again() {
+async fn a_transformed_object_is_saved_and_not_transformed_again() {
     let server = Server::builder().seed([labelled("a", "web")]).build();
     let path = file("transform");
     let calls = Arc::new(AtomicUsize::new(0));
@@ -280,7 +280,7 @@ async fn what_a_transform_left_is_saved_and_not_transformed_again() {
         warm(&server, &path).transform(move |pod| {
             calls.fetch_add(1, Ordering::Relaxed);
             pod.spec = None;
-            // Identity and revision are read before.
+            // The transform runs after identity and revision were read.
             pod.metadata.resource_version = None;
         })
     };
@@ -301,7 +301,7 @@ async fn what_a_transform_left_is_saved_and_not_transformed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_object_is_broken_after_a_warm_start_too() {
+async fn a_broken_object_stays_broken_after_a_warm_start() {
     let server = Server::builder()
         .seed([labelled("a", "web"), pod("b")])
         .build();
@@ -365,7 +365,7 @@ async fn a_drop_at_any_await_of_a_warm_start_leaves_no_task_and_a_whole_store() 
                 if complete {
                     break;
                 }
-                // The disk is not waited for at first, and always later.
+                // The pauses between the first polls only run other tasks; later ones give the disk time.
                 if step < 60 {
                     yield_now().await;
                 } else {
@@ -379,7 +379,7 @@ async fn a_drop_at_any_await_of_a_warm_start_leaves_no_task_and_a_whole_store() 
             break;
         }
     }
-    assert!(complete, "no run came to its end");
+    assert!(complete, "no run completed");
     let informer = run(warm(&server, &path));
     informer.caught_up(&server).await;
     assert_eq!(started(&informer), "warm: 2@2");

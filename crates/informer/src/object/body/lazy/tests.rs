@@ -24,11 +24,11 @@ fn decode(encoded: Encoded<'_>) -> Result<String, Unfit> {
 
 #[test]
 fn concurrent_readers_share_one_result_and_an_error_is_reported_once() {
-    let told = Arc::new(AtomicUsize::new(0));
-    let telling = Arc::clone(&told);
+    let reported = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&reported);
     let on_broken = move |error: &DecodeError| {
         assert_eq!(error.field(), "data");
-        telling.fetch_add(1, Ordering::Relaxed);
+        counter.fetch_add(1, Ordering::Relaxed);
     };
     let lazy = Arc::new(LazyDecoder::new(decode, Box::new(on_broken)));
     let object = |name: &str| {
@@ -54,7 +54,7 @@ fn concurrent_readers_share_one_result_and_an_error_is_reported_once() {
         }
     });
     assert_eq!(DECODED.load(Ordering::Relaxed), 2);
-    assert_eq!(told.load(Ordering::Relaxed), 1);
+    assert_eq!(reported.load(Ordering::Relaxed), 1);
     assert!(Arc::ptr_eq(&good.get().unwrap(), &clone.get().unwrap()));
     let seen = object("seen");
     seen.peek().unwrap();

@@ -13,10 +13,10 @@ fn decode(encoded: Encoded<'_>) -> Result<ConfigMap, Unfit> {
     })
 }
 
-fn decoder(told: &Arc<AtomicUsize>) -> Arc<PackedDecoder<ConfigMap>> {
-    let told = Arc::clone(told);
+fn decoder(reported: &Arc<AtomicUsize>) -> Arc<PackedDecoder<ConfigMap>> {
+    let reported = Arc::clone(reported);
     let on_broken = move |_: &DecodeError| {
-        told.fetch_add(1, Ordering::Relaxed);
+        reported.fetch_add(1, Ordering::Relaxed);
     };
     let options = PackOptions::new(OBJECTS_MIN);
     Arc::new(PackedDecoder::new(options, decode, Box::new(on_broken)))
@@ -66,17 +66,20 @@ fn an_unreferenced_object_stays_decoded_until_a_few_others_are_read() {
 
 #[test]
 fn a_body_that_does_not_decode_is_reported_once_by_name() {
-    let told = Arc::default();
-    let decoder = decoder(&told);
+    let reported = Arc::default();
+    let decoder = decoder(&reported);
     let broken = object(&decoder, 7, "5");
-    assert_eq!(told.load(Ordering::Relaxed), 0);
+    assert_eq!(reported.load(Ordering::Relaxed), 0);
     let clone = broken.clone();
     for object in [&broken, &clone] {
         let error = object.get().unwrap_err();
         assert_eq!(error.to_string(), "m7 can't be decoded: planted at data");
-        assert_eq!(told.load(Ordering::Relaxed), 1);
+        assert_eq!(reported.load(Ordering::Relaxed), 1);
     }
-    assert!(broken.broken().is_none(), "nobody had looked when it came");
+    assert!(
+        broken.broken().is_none(),
+        "it was not read before it was replaced"
+    );
 }
 
 #[test]
@@ -95,6 +98,6 @@ fn a_decoded_object_is_packed_in_its_current_state_with_its_identity() {
     assert_ne!(*packed.get().unwrap(), map);
     assert!(
         decoder.convert(packed.clone()).is_same(&packed),
-        "once is enough"
+        "an error is reported once"
     );
 }

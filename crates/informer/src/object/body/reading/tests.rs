@@ -51,7 +51,7 @@ fn an_object_counts_as_unread_until_it_is_read_or_removed() {
         assert_eq!(moment.count(), 2);
     }
     bad.get().unwrap_err();
-    assert_eq!(moment.count(), 1, "it is known to be broken");
+    assert_eq!(moment.count(), 1, "one was found broken");
     removed.leaves_store();
     assert_eq!(moment.count(), 0);
     removed.get().unwrap();

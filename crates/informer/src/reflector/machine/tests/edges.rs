@@ -1,9 +1,9 @@
-//! Edges: what counts as health or as a short watch, refusals, and what the machine says of itself.
+//! Edge cases: health, short watches, rejections, and the reported progress.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn two_minutes_of_an_open_watch_begin_the_pauses_anew_and_two_minutes_without_one_do_not() {
+async fn two_minutes_of_an_open_watch_reset_the_pauses_and_two_minutes_without_one_do_not() {
     after_start(
         "broken reset
          slept
@@ -33,11 +33,11 @@ async fn two_minutes_of_an_open_watch_begin_the_pauses_anew_and_two_minutes_with
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_tells_the_pages_of_its_list_and_the_last_revision() {
+async fn a_machine_reports_the_pages_of_its_list_and_the_last_revision() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
-    let said = |machine: &Machine| (machine.pages(), machine.last_revision().to_string());
+    let reported = |machine: &Machine| (machine.pages(), machine.last_revision().to_string());
     machine.start(Instant::now());
-    assert_eq!(said(&machine), (0, String::new()));
+    assert_eq!(reported(&machine), (0, String::new()));
     for (pages, token) in [(1, Some("t1")), (2, Some("t2")), (3, None)] {
         let end = ListEnd {
             resource_version: "10".to_owned(),
@@ -45,14 +45,14 @@ async fn a_machine_tells_the_pages_of_its_list_and_the_last_revision() {
             ..ListEnd::default()
         };
         machine.page(&end).unwrap();
-        assert_eq!(said(&machine), (pages, String::new()));
+        assert_eq!(reported(&machine), (pages, String::new()));
     }
     machine.replaced(10.into(), Instant::now());
-    assert_eq!(said(&machine), (0, "10".to_owned()));
+    assert_eq!(reported(&machine), (0, "10".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_refused_as_expired_is_listed_after_at_once() {
+async fn a_watch_rejected_as_expired_is_followed_by_a_list_at_once() {
     after_start(
         "refused expired
          page 20
@@ -71,7 +71,7 @@ async fn a_watch_that_is_refused_as_expired_is_listed_after_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_a_whole_second_is_not_a_short_one_and_short_ones_count_in_a_row_only() {
+async fn only_consecutive_watches_of_less_than_a_second_count_as_short() {
     after_start(
         "closed 1000
          probed 10
@@ -94,7 +94,7 @@ async fn a_watch_of_a_whole_second_is_not_a_short_one_and_short_ones_count_in_a_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_own_page_size_of_zero_is_none() {
+async fn a_configured_page_size_of_zero_sends_no_limit() {
     let config = RequestOptions {
         page_size: Some(0),
         ..listing()
@@ -107,8 +107,7 @@ async fn an_own_page_size_of_zero_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_was_not_answered_or_refused_for_a_time_only_is_asked_for_again_without_a_list()
- {
+async fn a_watch_without_a_response_or_with_a_temporary_rejection_is_retried_without_a_list() {
     after_start(
         "refused reset
          slept

@@ -1,5 +1,4 @@
-//! What is noticed of a server that has gone back, or may have: whatever is received next is of another
-//! epoch.
+//! Epochs: after a detected or suspected rollback, the next received state has another epoch.
 
 use super::*;
 use crate::object::Epoch;
@@ -11,7 +10,7 @@ enum Noticed {
     Rollback,
 }
 
-/// What is noticed between two lists, and that it is over with the second.
+/// Returns how a script changes the epoch, and checks that another list does not change it.
 fn noticed(config: RequestOptions, script: &str) -> Noticed {
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
     let mut now = Instant::now();
@@ -42,7 +41,7 @@ fn noticed(config: RequestOptions, script: &str) -> Noticed {
     assert_eq!(machine.last_revision().epoch(), after, "{script}");
     machine.listed(&"1000".into());
     machine.replaced("1000".into(), now);
-    assert_eq!(machine.epoch(), after, "a list later: {script}");
+    assert_eq!(machine.epoch(), after, "after another list: {script}");
     if after.rolled_back_since(before) {
         Noticed::Rollback
     } else if after == before {
@@ -53,7 +52,7 @@ fn noticed(config: RequestOptions, script: &str) -> Noticed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_received_after_a_server_went_back_or_may_have_is_of_another_epoch() {
+async fn a_detected_or_suspected_rollback_starts_a_new_epoch() {
     use Noticed::{Nothing, Rollback, Suspicion};
 
     for (script, expected) in [
@@ -104,7 +103,7 @@ listed 12",
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_holds_of_streaming_lists() {
+async fn a_rollback_of_a_streaming_source_starts_a_new_epoch() {
     use Noticed::{Nothing, Rollback, Suspicion};
 
     for (script, expected) in [
@@ -139,7 +138,7 @@ listed 12",
 }
 
 #[test]
-fn a_second_life_does_not_know_what_the_first_one_had_noticed() {
+fn a_second_run_suspects_a_rollback_since_the_first() {
     let machine = || Machine::new(listing(), fastrand::Rng::with_seed(7));
     let known = Epoch::FIRST.after_rollback(Epoch::FIRST);
     let mut second = machine();
@@ -149,14 +148,18 @@ fn a_second_life_does_not_know_what_the_first_one_had_noticed() {
 
     let mut first = machine();
     first.not_before(ResourceVersion::UNSET);
-    assert_eq!(first.epoch(), Epoch::FIRST, "nothing is known");
+    assert_eq!(first.epoch(), Epoch::FIRST, "no earlier revision is known");
     first.not_before("5".into());
     first.begin_at("5".into());
-    assert_eq!(first.epoch(), Epoch::FIRST, "it goes on from there");
+    assert_eq!(
+        first.epoch(),
+        Epoch::FIRST,
+        "the run resumes from that revision"
+    );
 }
 
 #[test]
-fn what_the_store_has_is_of_the_epoch_of_the_last_event() {
+fn the_last_revision_has_the_epoch_of_the_last_event() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     machine.begin_at("5".into());
     machine.suspect();

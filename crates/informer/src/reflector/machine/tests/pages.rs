@@ -1,4 +1,4 @@
-//! Lists and their pages: which revision is asked for, and which page size.
+//! Lists and their pages: the requested revision and page size.
 
 use super::*;
 
@@ -18,7 +18,7 @@ async fn a_first_list_that_fails_is_repeated_at_zero() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_at_zero_are_remembered_for_relists() {
+async fn paging_at_zero_is_kept_for_relists() {
     check(
         listing(),
         "page 10 t1\npage 10\nreplaced\nerror 500\nslept",
@@ -34,7 +34,7 @@ async fn pages_at_zero_are_remembered_for_relists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_of_a_list_at_unset_are_not_remembered() {
+async fn paging_of_a_list_at_unset_is_not_kept() {
     check(
         listing(),
         "list-failed expired\npage 10 t1\npage 10\nreplaced\nerror 500\nslept",
@@ -51,7 +51,7 @@ async fn pages_of_a_list_at_unset_are_not_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wanted_pages_are_of_the_newest_state_whatever_was_seen_before() {
+async fn configured_pages_are_requested_of_the_newest_state() {
     let pages = RequestOptions {
         initial_list: Some(InitialList::Pages),
         ..RequestOptions::default()
@@ -90,7 +90,7 @@ async fn wanted_pages_are_of_the_newest_state_whatever_was_seen_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_own_page_size_is_used_with_any_revision() {
+async fn a_configured_page_size_is_used_with_any_revision() {
     let config = RequestOptions {
         page_size: Some(4),
         ..listing()
@@ -110,7 +110,7 @@ async fn an_own_page_size_is_used_with_any_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_after_a_watch_expired_are_not_of_the_revision_that_is_gone() {
+async fn pages_after_an_expired_watch_are_not_requested_at_the_expired_revision() {
     let config = RequestOptions {
         page_size: Some(4),
         ..listing()
@@ -130,7 +130,7 @@ async fn pages_after_a_watch_expired_are_not_of_the_revision_that_is_gone() {
         slept: list resourceVersion=37 limit=4
     "#]],
     );
-    // A server without a watch cache answers in pages unasked, and so to any revision.
+    // A server without a watch cache returns pages without a limit in the request, for any revision.
     check(
         listing(),
         "page 10 t1\npage 10\nreplaced\nerror expired",
@@ -145,27 +145,27 @@ async fn pages_after_a_watch_expired_are_not_of_the_revision_that_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_after_an_event_that_is_of_no_use_are_not_of_the_revision_before_it() {
+async fn pages_after_an_undecodable_event_are_not_requested_at_the_revision_before_it() {
     let config = RequestOptions {
         page_size: Some(4),
         ..listing()
     };
-    // From that revision on the same event would come first again.
+    // A list at that revision would be followed by the same event.
     for class in ["garbage", "store"] {
         let script = format!(
             "page 16\nreplaced\nerror {class}\nslept\nlist-failed 500\nslept\npage 37\nreplaced"
         );
         let trace = play_all(config, &script);
-        let asked = trace
+        let lists = trace
             .lines()
             .filter_map(|line| line.strip_prefix("slept: "));
-        assert_eq!(asked.collect::<Vec<_>>(), ["list limit=4"; 2], "{class}");
+        assert_eq!(lists.collect::<Vec<_>>(), ["list limit=4"; 2], "{class}");
         assert!(trace.ends_with("replaced: watch resourceVersion=37\n"));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_size_of_zero_is_as_none() {
+async fn a_page_size_of_zero_equals_none() {
     let config = RequestOptions {
         page_size: Some(0),
         ..listing()
@@ -214,7 +214,7 @@ async fn an_endless_chain_of_pages_fails_and_backs_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_at_unset_is_retried_at_once_only_once() {
+async fn a_list_at_unset_is_retried_at_once_a_single_time() {
     after_start(
         "error expired\nlist-failed too-large\nlist-failed too-large\nslept\nlist-failed expired\nlist-failed 500\nslept\npage 9\nreplaced\nerror 500\nslept",
         &expect![[r#"

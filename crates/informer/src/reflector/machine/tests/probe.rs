@@ -1,4 +1,4 @@
-//! When it is asked whether the server has gone back, and when a watch counts as silent.
+//! Probes for a rollback of the server, and the silence of a watch.
 
 use super::*;
 
@@ -19,7 +19,7 @@ async fn a_lost_connection_is_followed_by_a_probe_and_then_by_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_has_gone_back_is_asked_for_everything_at_once() {
+async fn a_probe_that_detects_a_rollback_is_followed_by_a_list_at_unset() {
     after_start(
         "broken reset\nslept\nprobe-failed too-large\npage 4\nreplaced",
         &expect![[r#"
@@ -47,7 +47,7 @@ async fn a_server_that_has_gone_back_is_asked_for_everything_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_is_probed_again_and_one_that_can_not_be_asked_is_watched() {
+async fn an_unreachable_server_is_probed_again_and_one_that_rejects_probes_is_watched() {
     after_start(
         "broken reset\nslept\nprobe-failed refused\nslept\nprobe-failed 429\nslept",
         &expect![[r#"
@@ -88,7 +88,7 @@ async fn a_server_that_is_away_is_probed_again_and_one_that_can_not_be_asked_is_
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_probed_once_a_minute_at_most_and_then_made_up_for() {
+async fn probes_are_sent_at_most_once_a_minute_and_a_skipped_one_later() {
     after_start(
         "broken reset\nslept\nprobed 10\nbroken reset\nslept\nclosed 700000\nwait 60\nclosed 700000",
         &expect![[r#"
@@ -107,7 +107,7 @@ async fn it_is_probed_once_a_minute_at_most_and_then_made_up_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_nobody_reaches_is_probed_if_it_was_watched_before() {
+async fn an_unreachable_server_is_probed_only_if_a_watch_was_open_before() {
     after_start(
         "refused refused\nslept",
         &expect![[r#"
@@ -132,7 +132,7 @@ async fn a_server_that_nobody_reaches_is_probed_if_it_was_watched_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clean_close_throttling_and_a_new_list_need_no_probe() {
+async fn a_clean_close_throttling_and_a_new_list_require_no_probe() {
     after_start(
         "closed 700000\nrefused 429\nslept\nbroken reset\nwait 60\nrefused expired\npage 20\nreplaced\nclosed 700000",
         &expect![[r#"
@@ -152,7 +152,7 @@ async fn a_clean_close_throttling_and_a_new_list_need_no_probe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_the_store_held_up_goes_on_at_once() {
+async fn a_watch_that_the_store_delayed_resumes_at_once() {
     after_start(
         "event modified 12\nlet-go",
         &expect![[r#"
@@ -165,7 +165,7 @@ async fn a_watch_that_the_store_held_up_goes_on_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_counts_once_a_server_has_sent_a_bookmark_of_its_own_accord() {
+async fn silence_counts_after_the_server_sent_a_regular_bookmark() {
     let mut machine = Machine::new(RequestOptions::default(), fastrand::Rng::with_seed(7));
     let now = Instant::now();
     machine.start(now);
@@ -178,11 +178,14 @@ async fn silence_counts_once_a_server_has_sent_a_bookmark_of_its_own_accord() {
     machine.observe(&FrameKind::Bookmark, Some(12.into()));
     assert_eq!(machine.silence_allowed(), Some(Duration::from_secs(180)));
     machine.watch_ended(WatchEnd::Closed(Duration::from_secs(300)), now);
-    assert!(machine.silence_allowed().is_some(), "it is remembered");
+    assert!(
+        machine.silence_allowed().is_some(),
+        "the bookmark is remembered"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_goes_on_from_what_was_saved_probes_a_server_that_was_away() {
+async fn a_reflector_that_resumes_from_a_saved_revision_probes_an_unreachable_server() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let now = Instant::now();
     machine.begin_at(10.into());
@@ -195,7 +198,7 @@ async fn who_goes_on_from_what_was_saved_probes_a_server_that_was_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_closed_before_its_time_is_followed_by_a_probe() {
+async fn a_watch_closed_before_its_timeout_is_followed_by_a_probe() {
     after_start(
         "event modified 12\nclosed 299000\nprobe-failed too-large\npage 4\nreplaced",
         &expect![[r#"
@@ -210,13 +213,13 @@ async fn a_watch_that_is_closed_before_its_time_is_followed_by_a_probe() {
     );
 }
 
-/// When the probe beside the open watch is due.
+/// Returns when the probe during the open watch is due.
 fn due(machine: &Machine, now: Instant) -> Option<Instant> {
     machine.watch_probe(now).map(|(due, _)| due)
 }
 
 #[tokio::test(start_paused = true)]
-async fn probe_that_came_too_early_or_was_put_off_is_due_beside_the_watch() {
+async fn a_skipped_or_failed_probe_is_due_during_the_next_watch() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let began = Instant::now();
     machine.begin_at("10".into());
@@ -237,7 +240,7 @@ async fn probe_that_came_too_early_or_was_put_off_is_due_beside_the_watch() {
     assert_eq!(
         options.resource_version,
         "12".into(),
-        "as of when it is due"
+        "the last revision at that time"
     );
 
     let throttled = Error::new(Class::TooManyRequests, "later");
@@ -246,17 +249,20 @@ async fn probe_that_came_too_early_or_was_put_off_is_due_beside_the_watch() {
     assert_eq!(
         due(&machine, at(61)),
         Some(at(211)),
-        "the pause and a minute"
+        "a minute after the requested pause"
     );
     let refused = error("refused");
     machine.watch_probe_failed(&refused, at(211));
-    assert!(due(&machine, at(211)) >= Some(at(331)), "twice as long");
+    assert!(
+        due(&machine, at(211)) >= Some(at(331)),
+        "the interval doubles"
+    );
 
     let newer = |machine: &mut Machine, revision: &str| {
         machine.watch_probe_answered(&"12".into(), &revision.into(), at(400))
     };
     machine.observe(&FrameKind::Modified, Some("20".into()));
-    let is_unordered = newer(&mut machine, "12").expect("as old as was asked for");
+    let is_unordered = newer(&mut machine, "12").expect("not older than the requested revision");
     assert!(!is_unordered);
     assert_eq!(due(&machine, at(400)), None);
     assert_eq!(
@@ -266,7 +272,7 @@ async fn probe_that_came_too_early_or_was_put_off_is_due_beside_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_ends_soon_after_its_probe_was_refused_waits_for_the_pause() {
+async fn a_watch_that_ends_after_a_throttled_probe_waits_for_the_pause() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let now = Instant::now();
     machine.begin_at("10".into());
@@ -283,12 +289,12 @@ async fn watch_that_ends_soon_after_its_probe_was_refused_waits_for_the_pause() 
     assert_eq!(
         show(&next),
         "watch resourceVersion=10",
-        "it won't be answered"
+        "a rejected probe is not repeated"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn server_that_answers_no_probe_is_asked_ever_more_seldom_up_to_once_an_hour() {
+async fn a_server_that_answers_no_probe_is_probed_at_growing_intervals_up_to_an_hour() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let began = Instant::now();
     let (mut now, mut probes) = (began, Vec::new());
@@ -302,7 +308,7 @@ async fn server_that_answers_no_probe_is_asked_ever_more_seldom_up_to_once_an_ho
     }
     assert_eq!(probes, [0, 1, 3, 7, 15, 32, 64, 125, 186]);
 
-    // One that is answered says that the server has recovered.
+    // A probe with a response shows that the server has recovered.
     machine
         .watch_probe_answered(&"10".into(), &"10".into(), now)
         .unwrap();

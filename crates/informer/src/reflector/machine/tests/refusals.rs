@@ -1,10 +1,10 @@
-//! Watches that the server does not open: which are retried from the last revision, and for how long.
+//! Watches that the server does not open: whether and how long they are retried from the last revision.
 
 use super::*;
 use crate::reflector::TimeoutConfig;
 
 #[tokio::test(start_paused = true)]
-async fn watch_refused_while_the_server_is_away_is_retried_from_its_revision_behind_a_probe() {
+async fn a_watch_rejected_while_the_server_is_unavailable_is_retried_after_a_probe() {
     for refused in ["502", "503", "504"] {
         let trace = play_all(
             listing(),
@@ -24,7 +24,7 @@ probed 12: watch resourceVersion=12
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_refused_for_its_credentials_is_retried_from_its_revision_without_a_probe() {
+async fn a_watch_rejected_for_its_credentials_is_retried_without_a_probe() {
     after_start(
         "refused 401\nslept\nrefused 401\nslept",
         &expect![[r#"
@@ -40,7 +40,7 @@ async fn watch_refused_for_its_credentials_is_retried_from_its_revision_without_
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_is_refused_for_ten_minutes_is_followed_by_a_list() {
+async fn a_watch_rejected_for_ten_minutes_is_followed_by_a_list() {
     let after_minutes = |minutes: u64| {
         let script = format!("{STARTED}refused 503\nwait {}\nrefused 401", 60 * minutes);
         let trace = play_all(listing(), &(script + "\nslept\nprobed 10"));
@@ -57,7 +57,7 @@ async fn watch_that_is_refused_for_ten_minutes_is_followed_by_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn opened_watch_and_accepted_list_restart_the_ten_minutes() {
+async fn an_opened_watch_and_an_accepted_list_restart_the_ten_minutes() {
     for success in ["opened", "refused expired\nslept\npage 10\nreplaced"] {
         let script = format!(
             "{STARTED}refused 401\nwait 590\n{success}\nrefused 401\nwait 590\nrefused 401\nslept"
@@ -69,7 +69,7 @@ async fn opened_watch_and_accepted_list_restart_the_ten_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn probe_refused_while_the_server_is_away_or_for_its_credentials_stays_owed() {
+async fn a_probe_rejected_as_unavailable_or_unauthorized_is_still_required() {
     for refused in ["401", "502", "503", "504"] {
         let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
         let now = Instant::now();
@@ -84,7 +84,7 @@ async fn probe_refused_while_the_server_is_away_or_for_its_credentials_stays_owe
     }
 }
 
-/// How long the headers of each of these watches may take; all of them time out.
+/// Returns the header timeout of each of these watches; all of them time out.
 fn header_timeouts(machine: &mut Machine, watches: usize) -> Vec<u64> {
     let now = Instant::now();
     let mut allowed = Vec::new();
@@ -97,7 +97,7 @@ fn header_timeouts(machine: &mut Machine, watches: usize) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_for_headers_doubles_up_to_the_end_of_the_watch_and_an_opened_watch_resets_it() {
+async fn the_header_timeout_doubles_up_to_the_watch_timeout_and_an_opened_watch_resets_it() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     machine.begin_at("10".into());
     machine.start(Instant::now());
@@ -110,14 +110,14 @@ async fn time_for_headers_doubles_up_to_the_end_of_the_watch_and_an_opened_watch
     machine.replaced(10.into(), Instant::now());
     assert!(
         machine.headers_allowed().as_secs() > 180,
-        "a list says nothing about it"
+        "a list does not reset the timeout"
     );
     machine.watch_opened(Instant::now());
     assert_eq!(header_timeouts(&mut machine, 2), [90, 180]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_for_headers_is_limited_whatever_is_configured() {
+async fn the_header_timeout_is_limited_for_any_configuration() {
     let allowed = |watch_headers| {
         let timeouts = TimeoutConfig {
             watch_headers,
@@ -137,7 +137,7 @@ async fn time_for_headers_is_limited_whatever_is_configured() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_without_headers_is_retried_and_listed_for_after_the_time_of_a_whole_watch() {
+async fn a_watch_without_headers_is_retried_and_followed_by_a_list_after_a_watch_timeout() {
     after_start(
         "unanswered
          slept

@@ -1,4 +1,4 @@
-//! The table of streaming lists, row by row.
+//! Each row of the table of streaming lists.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn streams(script: &str, trace: &Expect) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_streaming_list_is_of_the_newest_state_and_the_next_not_older_than_the_last() {
+async fn the_first_streaming_list_is_at_unset_and_the_next_at_the_last_revision() {
     streams(
         "opened\nstreamed 10\nevent modified 12\nerror expired\nopened\nstreamed 20\nclosed 700000",
         &expect![[r#"
@@ -19,7 +19,7 @@ async fn the_first_streaming_list_is_of_the_newest_state_and_the_next_not_older_
 }
 
 #[tokio::test(start_paused = true)]
-async fn throttling_and_a_refused_connection_stream_again_after_a_pause_for_ever() {
+async fn throttling_and_refused_connections_always_stream_again_after_a_pause() {
     streams(
         "refused 429\nslept\nrefused refused\nslept\nerror 429\nslept\nrefused 429/40s\nslept",
         &expect![[r#"
@@ -37,7 +37,7 @@ async fn throttling_and_a_refused_connection_stream_again_after_a_pause_for_ever
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_revision_is_left_at_once_for_unset_and_only_once() {
+async fn a_streaming_list_at_an_unknown_revision_is_repeated_once_at_unset_without_a_pause() {
     streams(
         "opened\nstreamed 10\nerror 500\nslept\nrefused too-large\nerror expired\nslept\nrefused expired\nslept\nrefused expired\npage 30\nreplaced",
         &expect![[r#"
@@ -57,7 +57,7 @@ async fn an_unknown_revision_is_left_at_once_for_unset_and_only_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_understood_is_listed_at_once_and_not_streamed_for_an_hour() {
+async fn a_server_without_streaming_lists_is_listed_at_once_and_not_streamed_for_an_hour() {
     streams(
         "refused 422\npage 10\nreplaced\nopened\nwait 3000\nerror expired\npage 11\nreplaced\nopened\nwait 700\nerror expired",
         &expect![[r#"
@@ -74,7 +74,7 @@ async fn what_is_not_understood_is_listed_at_once_and_not_streamed_for_an_hour()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_otherwise_is_listed_at_once_and_streamed_the_next_time() {
+async fn any_other_rejection_is_followed_by_a_list_and_streamed_the_next_time() {
     streams(
         "refused 403\nlist-failed 403\nslept\nrefused 500\npage 10\nreplaced\nerror 500\nslept\nerror garbage\npage 12\nreplaced\nerror 500\nslept",
         &expect![[r#"
@@ -97,7 +97,7 @@ async fn what_is_refused_otherwise_is_listed_at_once_and_streamed_the_next_time(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_ends_early_three_times_in_a_row_is_listed() {
+async fn a_stream_that_ends_early_three_times_in_a_row_is_replaced_by_a_list() {
     streams(
         "closed 5000\nclosed 10\nslept\nerror very-short\npage 10\nreplaced\nerror 500\nslept",
         &expect![[r#"
@@ -115,7 +115,7 @@ async fn a_stream_that_ends_early_three_times_in_a_row_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_breaks_is_asked_for_after_a_pause_and_an_end_clears_the_count() {
+async fn a_broken_stream_is_retried_after_a_pause_and_a_completed_one_clears_the_count() {
     streams(
         "broken reset\nslept\nrefused timeout\nslept\nopened\nstreamed 10\nerror 500\nslept\nbroken reset\nslept\nbroken reset\nslept\nbroken reset",
         &expect![[r#"
@@ -136,7 +136,7 @@ async fn a_stream_that_breaks_is_asked_for_after_a_pause_and_an_end_clears_the_c
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_without_an_end_is_listed_at_once_and_not_streamed_for_an_hour() {
+async fn a_stream_without_an_end_is_replaced_by_a_list_at_once_and_not_streamed_for_an_hour() {
     streams(
         "opened\noverdue\npage 10\nreplaced\nerror 500\nslept",
         &expect![[r#"
@@ -158,7 +158,7 @@ async fn a_stream_without_an_end_is_listed_at_once_and_not_streamed_for_an_hour(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_older_than_what_was_asked_for_is_not_believed() {
+async fn an_end_older_than_the_requested_revision_is_rejected() {
     streams(
         "opened\nstreamed 10\nerror 500\nslept\nopened\nstreamed 9\nopened\nstreamed 9\nclosed 700000",
         &expect![[r#"
@@ -172,7 +172,7 @@ async fn an_end_older_than_what_was_asked_for_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_store_refuses_at_the_end_is_streamed_again_after_a_pause() {
+async fn a_stream_rejected_by_the_store_at_its_end_is_requested_again_after_a_pause() {
     streams(
         "opened\nerror store\nslept",
         &expect![[r#"
@@ -184,7 +184,7 @@ async fn what_the_store_refuses_at_the_end_is_streamed_again_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_streaming_list_is_no_health_before_its_end() {
+async fn an_open_streaming_list_does_not_count_as_health_before_its_end() {
     streams(
         "broken reset\nslept\nopened\nwait 200\nbroken reset",
         &expect![[r#"
@@ -196,13 +196,13 @@ async fn an_open_streaming_list_is_no_health_before_its_end() {
     );
 }
 
-/// Streams, and plays events, each with the seconds since the previous one, its type, its revision,
-/// new or not. Says when the end is no longer waited for, in seconds since the answer.
+/// Runs events of a streaming list, each with the seconds since the previous one, its type, its revision,
+/// and whether it is new. Returns when the wait for the end times out, in seconds since the response.
 fn deadline(events: &[(u64, FrameKind, &str, bool)]) -> f64 {
     let mut machine = Machine::new(streaming(), fastrand::Rng::with_seed(7));
-    let asked = Instant::now();
-    machine.start(asked);
-    let answered = asked + Duration::from_secs(5);
+    let requested = Instant::now();
+    machine.start(requested);
+    let answered = requested + Duration::from_secs(5);
     machine.watch_opened(answered);
     let mut now = answered;
     for (after, kind, revision, is_new) in events {
@@ -214,7 +214,7 @@ fn deadline(events: &[(u64, FrameKind, &str, bool)]) -> f64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_new_objects_that_may_be_part_of_the_list_are_progress() {
+async fn only_new_objects_that_may_be_part_of_the_list_count_as_progress() {
     use FrameKind::{Added, Bookmark, Deleted, Modified};
 
     let cases = [
@@ -224,11 +224,11 @@ async fn only_new_objects_that_may_be_part_of_the_list_are_progress() {
         (vec![(3, Bookmark, "5", false)], 10.0),
         (vec![(3, Added, "5", true), (3, Modified, "6", false)], 13.0),
         (vec![(3, Added, "5", true), (3, Deleted, "6", false)], 13.0),
-        // A change at 6 tells that 4 was there before, and that 7 need not have been.
+        // A change at 6 shows that 4 existed before, but not that 7 did.
         (vec![(3, Modified, "6", false), (3, Added, "4", true)], 16.0),
         (vec![(3, Modified, "6", false), (3, Added, "7", true)], 10.0),
         (vec![(3, Bookmark, "6", false), (3, Added, "7", true)], 10.0),
-        // Revisions without an order are given the benefit of the doubt.
+        // Revisions that are not comparable may be part of the list.
         (vec![(3, Modified, "b", false), (3, Added, "a", true)], 16.0),
     ];
     for (events, expected) in cases {
@@ -238,7 +238,7 @@ async fn only_new_objects_that_may_be_part_of_the_list_are_progress() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_that_is_refused_for_a_time_is_asked_for_again_and_not_listed_before() {
+async fn a_temporarily_rejected_streaming_list_is_retried_before_a_list() {
     streams(
         "refused 500/40s\nslept\nrefused 500",
         &expect![[r#"
@@ -251,7 +251,7 @@ async fn a_streaming_list_that_is_refused_for_a_time_is_asked_for_again_and_not_
 }
 
 #[tokio::test(start_paused = true)]
-async fn doubt_at_the_end_of_a_list_repeats_it_at_unset_and_says_nothing_about_streaming() {
+async fn a_relist_request_at_the_end_of_a_list_repeats_it_at_unset_and_keeps_streaming() {
     check(
         streaming(),
         "streamed 10\nerror expired\nrelist-requested\nslept\nstreamed 12",

@@ -1,4 +1,4 @@
-//! Events below the last revision: when the server is asked about them, and when it has gone back.
+//! Events below the last revision: when they require a probe, and when they show a rollback.
 
 use super::*;
 use crate::object::Epoch;
@@ -18,7 +18,7 @@ fn lists_again(machine: &mut Machine) {
 }
 
 #[test]
-fn revision_that_the_watch_resumes_from_never_drops() {
+fn the_revision_to_resume_from_never_decreases() {
     let mut machine = watching();
     for (kind, revision, expected) in [
         (FrameKind::Modified, "12", "12"),
@@ -26,7 +26,7 @@ fn revision_that_the_watch_resumes_from_never_drops() {
         (FrameKind::Bookmark, "4", "12"),
         (FrameKind::Deleted, "5", "12"),
         (FrameKind::Modified, "13", "13"),
-        // Without an order nothing is known to drop.
+        // Revisions that are not comparable do not decrease.
         (FrameKind::Modified, "x", "x"),
         (FrameKind::Modified, "3", "3"),
     ] {
@@ -40,7 +40,7 @@ fn revision_that_the_watch_resumes_from_never_drops() {
 }
 
 #[test]
-fn only_revisions_with_an_order_are_below_the_last_one() {
+fn only_comparable_revisions_are_below_the_last_one() {
     let machine = watching();
     let below = |kind: FrameKind, revision: &str| machine.is_below_last(&kind, &revision.into());
     assert!(below(FrameKind::Added, "9") && below(FrameKind::Bookmark, "9"));
@@ -58,12 +58,12 @@ fn only_revisions_with_an_order_are_below_the_last_one() {
 }
 
 #[test]
-fn event_below_the_last_revision_owes_one_probe_until_the_next_list() {
+fn an_event_below_the_last_revision_requires_one_probe_until_the_next_list() {
     let now = Instant::now();
     let mut machine = watching();
     machine.below_last(&"3".into(), None).unwrap();
     let (due, options) = machine.watch_probe(now).unwrap();
-    assert!(due <= now, "at once");
+    assert!(due <= now, "the probe is due at once");
     assert_eq!(options.resource_version, "10".into());
     assert!(
         machine
@@ -74,35 +74,35 @@ fn event_below_the_last_revision_owes_one_probe_until_the_next_list() {
     machine.below_last(&"4".into(), None).unwrap();
     assert!(!machine.requires_probe(), "the collection is unordered");
     machine.watch_ended(WatchEnd::Broken(&error("reset")), now);
-    assert!(machine.requires_probe(), "for another reason");
+    assert!(machine.requires_probe(), "another reason requires a probe");
     assert!(
         !machine
             .watch_probe_answered(&"10".into(), &"11".into(), now)
             .unwrap(),
-        "it was before"
+        "the collection was already unordered"
     );
 
     lists_again(&mut machine);
     machine.below_last(&"5".into(), None).unwrap();
     assert!(machine.requires_probe(), "after the next list");
     lists_again(&mut machine);
-    assert!(!machine.requires_probe(), "a list has shown it");
+    assert!(!machine.requires_probe(), "the list replaced the probe");
 }
 
 #[test]
-fn probe_that_nobody_can_answer_is_not_owed_again_for_the_same_reason() {
+fn a_probe_that_cannot_be_answered_is_not_required_again_for_the_same_reason() {
     let now = Instant::now();
     let mut machine = watching();
     machine.below_last(&"3".into(), None).unwrap();
     machine.watch_probe_failed(&error("429"), now);
-    assert!(machine.requires_probe(), "it may be answered later");
+    assert!(machine.requires_probe(), "a later probe may be answered");
     machine.watch_probe_failed(&error("403"), now);
     machine.below_last(&"3".into(), None).unwrap();
     assert!(!machine.requires_probe());
 }
 
 #[test]
-fn event_older_than_its_object_in_the_cache_is_a_setback_and_no_other_is() {
+fn only_an_event_older_than_its_cached_object_is_a_rollback() {
     let mut machine = watching();
     let mut below =
         |cached: Option<ResourceVersion>| machine.below_last(&"5".into(), cached.as_ref());
@@ -116,7 +116,7 @@ fn event_older_than_its_object_in_the_cache_is_a_setback_and_no_other_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn setback_that_the_cache_or_a_probe_shows_is_followed_by_one_list_at_unset() {
+async fn a_rollback_detected_by_the_cache_or_a_probe_is_followed_by_one_list_at_unset() {
     after_start(
         "event modified 12\nbelow 3\nbelow 4 6\npage 5\nreplaced",
         &expect![[r#"
@@ -129,8 +129,8 @@ async fn setback_that_the_cache_or_a_probe_shows_is_followed_by_one_list_at_unse
         "#]],
     );
     for answer in [
-        "beside 12 11",
-        "beside-failed 429\nbroken reset\nslept\nprobed 11",
+        "watch-probed 12 11",
+        "watch-probe-failed 429\nbroken reset\nslept\nprobed 11",
     ] {
         let script = format!("{STARTED}event modified 12\nbelow 3\n{answer}\npage 5\nreplaced");
         let trace = play_all(listing(), &script);
@@ -144,7 +144,7 @@ async fn setback_that_the_cache_or_a_probe_shows_is_followed_by_one_list_at_unse
 }
 
 #[test]
-fn disabled_detection_sends_no_probe_and_sees_no_setback_in_events() {
+fn disabled_detection_sends_no_probe_and_detects_no_rollback_in_events() {
     let config = RequestOptions {
         rollback_detection: Some(RollbackDetection::Disabled),
         ..listing()
@@ -162,12 +162,12 @@ fn disabled_detection_sends_no_probe_and_sees_no_setback_in_events() {
     machine.listed(&"9".into());
     assert!(
         machine.epoch().rolled_back_since(Epoch::FIRST),
-        "a list says so itself"
+        "a list shows it without confirmation"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn streaming_list_that_empties_a_cache_is_confirmed_by_one_list_of_the_newest_state() {
+async fn a_streaming_list_that_empties_a_cache_is_confirmed_by_one_list_at_unset() {
     check(
         streaming(),
         "streamed 10\nerror expired\nunconfirmed\npage 12\nreplaced\nopened\nwait 120\nerror expired",

@@ -161,7 +161,7 @@ async fn a_failed_connection_replaces_a_client_that_is_a_minute_old() {
     assert_eq!(
         count.get(),
         2,
-        "what has nothing to do with it changes nothing"
+        "an unrelated error does not replace the client"
     );
 }
 
@@ -190,11 +190,15 @@ async fn of_age_expiry_and_rejection_the_earliest_applies() {
     assert_eq!(count.get(), 1);
     tokio::time::advance(Duration::from_secs(1)).await;
     rotating.client().await.unwrap();
-    assert_eq!(count.get(), 2, "it is old, and expires later");
+    assert_eq!(count.get(), 2, "replaced for its age, before its expiry");
     tokio::time::advance(MINUTE).await;
     rotating.failed(&Error::new(Class::Unauthorized, ""));
     rotating.client().await.unwrap();
-    assert_eq!(count.get(), 3, "it was refused, and is not old");
+    assert_eq!(
+        count.get(),
+        3,
+        "replaced for a rejection, before its maximum age"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,7 +244,7 @@ async fn a_failure_of_a_replaced_client_does_not_affect_the_new_one() {
     assert_eq!(count.get(), 2);
     tokio::time::advance(10 * MINUTE).await;
     rotating.client().await.unwrap();
-    assert_eq!(count.get(), 2, "it is the first one that has expired");
+    assert_eq!(count.get(), 2, "only the first client has expired");
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,7 +307,7 @@ async fn a_hung_creation_is_replaced_after_a_minute() {
     });
     let within = |seconds| tokio::time::timeout(Duration::from_secs(seconds), rotating.client());
     assert!(within(59).await.is_err());
-    assert!(within(1).await.is_err(), "it may still come");
+    assert!(within(1).await.is_err(), "the creation may still complete");
     assert_eq!(count.get(), 1);
     assert!(within(1).await.is_ok());
     assert_eq!(count.get(), 2);

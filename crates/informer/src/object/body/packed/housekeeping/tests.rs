@@ -21,7 +21,7 @@ fn json(number: usize) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// A decoder that packs later, behind objects that have made a dictionary.
+/// A decoder that packs later, after objects that trained a dictionary.
 fn decoder() -> Decoder<ConfigMap> {
     let packed = PackedDecoder::new(PackOptions::new(SAMPLES), open, Box::new(|_| {}));
     let packed = Arc::new(packed);
@@ -40,7 +40,7 @@ fn decoder() -> Decoder<ConfigMap> {
 fn decode(decoder: &Decoder<ConfigMap>, number: usize) -> Object<ConfigMap> {
     match decoder.object(crate::codec::Codec::Json.object(&json(number)), None) {
         Decoded::Object(object) => object,
-        _ => panic!("{number} is no object"),
+        _ => panic!("{number} is not an object"),
     }
 }
 
@@ -111,7 +111,7 @@ async fn with_several_threads_packing_runs_in_parallel() {
     }
 }
 
-/// What has a dictionary of as many objects, and has packed what another one would fit better.
+/// Packing with a dictionary of that many objects, and packed objects that another one would fit better.
 fn outgrown(samples: usize) -> Arc<PackedDecoder<ConfigMap>> {
     let decoder = PackedDecoder::new(PackOptions::new(samples), open, Box::new(|_| {}));
     let mut rng = fastrand::Rng::with_seed(1);
@@ -138,14 +138,17 @@ async fn a_dictionary_of_few_objects_is_trained_in_place() {
 }
 
 #[tokio::test]
-async fn a_list_waits_for_the_first_dictionary_only() {
+async fn only_the_first_dictionary_delays_a_list() {
     let mut training = Training::new();
     let first =
         PackedDecoder::<ConfigMap>::new(PackOptions::new(OFFLOADED_MIN), open, Box::new(|_| {}));
     let first = Arc::new(first);
     (0..OFFLOADED_MIN).for_each(|number| _ = first.packing().pack(&json(number)));
     let mut making = tokio_test::task::spawn(training.tend(&first, false));
-    assert!(making.poll().is_pending(), "another thread makes it");
+    assert!(
+        making.poll().is_pending(),
+        "another thread trains the dictionary"
+    );
     making.await;
     assert_eq!(first.packing().generation(), 1);
     assert!(training.under_way.is_empty());
@@ -157,5 +160,5 @@ async fn a_list_waits_for_the_first_dictionary_only() {
     training.under_way.join_next().await.unwrap().unwrap();
     assert_eq!(decoder.packing().generation(), 2);
     training.tend(&decoder, false).await;
-    assert!(training.under_way.is_empty(), "it is not due");
+    assert!(training.under_way.is_empty(), "no training is due");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// An object of a kind whose objects have text in common with each other only.
+/// An object of a kind whose objects share text only with each other.
 fn json(kind: u64, number: usize) -> String {
     let mut rng = fastrand::Rng::with_seed(kind);
     let word = |rng: &mut fastrand::Rng| -> String { (0..8).map(|_| rng.alphanumeric()).collect() };
@@ -87,12 +87,12 @@ fn a_dictionary_is_replaced_when_objects_change_and_at_most_two_exist() {
         }
     };
     keep(&packing, 1, 10_000);
-    assert!(!packing.is_due(false), "all is as it was");
+    assert!(!packing.is_due(false), "the objects have not changed");
     keep(&packing, 2, 1000 + SAMPLES);
     assert!(packing.train(false));
     keep(&packing, 2, 8000);
     keep(&packing, 3, 1000 + SAMPLES);
-    assert!(!packing.is_due(false), "two are in use");
+    assert!(!packing.is_due(false), "two dictionaries are in use");
     for packed in &mut kept {
         packing.repack(packed);
     }
@@ -121,10 +121,7 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
         assert!(!packing.is_due(false), "{number}");
         packing.pack(&large);
     }
-    assert!(
-        packing.is_due(false),
-        "there are as many as are learnt from"
-    );
+    assert!(packing.is_due(false), "enough objects for the training");
     packing.pack(&large);
     let learning = packing.learning.lock();
     let samples = learning.samples.as_ref().unwrap();

@@ -1,11 +1,14 @@
-//! A server for tests that are not written in Rust: it fails on command, and tells what was asked of it.
+//! A server for tests in other languages: it injects faults on request, and returns its request log.
 //!
-//! Start it as a child with pipes for standard input and output.
-//! The first line that it prints is its URL; fault plans go to `/faults` there, as [`Faults`](kube_informer_apiserver::Faults) documents them.
-//! What HTTP has no place for is a command: each line `requests` of input is answered by a line, a JSON array of all requests since the last time, in order of arrival; any other by `error: …`.
-//! It ends with its input, so it does not outlive its parent, however that ended.
+//! Start it as a child process with pipes for standard input and output. The first line that it prints is its
+//! URL. It accepts fault plans at the path `/faults`, as
+//! [`Faults`](kube_informer_apiserver::Faults) documents them.
 //!
-//! Beside the built-in kinds it serves a custom one, `widgets` of `example.com/v1`.
+//! The server responds to each line of its standard input with one line. The response to `requests` is a JSON
+//! array of all requests since the previous one, in order of arrival; the response to any other line is
+//! `error: …`. The server ends when its input closes, so it does not outlive its parent.
+//!
+//! It also serves a custom kind, `widgets` of `example.com/v1`.
 //!
 //! ```sh
 //! cargo run -p kube-informer-apiserver --example commanded_server

@@ -117,10 +117,10 @@ async fn custom_resource() -> anyhow::Result<()> {
         "the dynamic object has another size"
     );
     let widget = metadata.lister().namespace("default").get("gear")?;
-    println!("metadata alone: uid {:?}", widget.metadata.uid);
+    println!("metadata only: uid {:?}", widget.metadata.uid);
     ensure!(
         widget.metadata.uid == created.metadata.uid,
-        "the metadata are another object's"
+        "the metadata belong to another object"
     );
     let kind = widget.types.as_ref().map(|types| types.kind.as_str());
     ensure!(

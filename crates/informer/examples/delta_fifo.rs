@@ -37,9 +37,9 @@ async fn main() -> ExitCode {
 async fn delta_fifo() -> anyhow::Result<()> {
     let cluster = Cluster::from_args(Server::builder().build()).await?;
     deltas_of_one_object_are_popped_together()?;
-    a_list_deletes_what_it_lacks()?;
-    a_resync_passes_over_what_has_news()?;
-    an_informer_works_with_one(&cluster).await?;
+    a_list_deletes_missing_objects()?;
+    a_resync_skips_objects_with_queued_deltas()?;
+    an_informer_with_a_delta_fifo(&cluster).await?;
     cluster.close().await;
     Ok(())
 }
@@ -56,13 +56,13 @@ fn deltas_of_one_object_are_popped_together() -> anyhow::Result<()> {
     println!("popped {} with {:?}", popped.name, types(&popped));
     ensure!(
         popped.name.as_str() == "default/pod1",
-        "another key than the first came first"
+        "the first key was not popped first"
     );
     ensure!(types(&popped) == [DeltaType::Updated, DeltaType::Updated, DeltaType::Deleted]);
     Ok(())
 }
 
-fn a_list_deletes_what_it_lacks() -> anyhow::Result<()> {
+fn a_list_deletes_missing_objects() -> anyhow::Result<()> {
     let (_, mut store) = indexer::new(Indexers::new())?;
     store.add(pod("pod1", "2"))?;
     store.add(pod("pod2", "3"))?;
@@ -75,15 +75,13 @@ fn a_list_deletes_what_it_lacks() -> anyhow::Result<()> {
     // The queue borrows the store for this call, to find the missing objects.
     fifo.replace(list, &store)?;
 
-    let listed = fifo.pop().context("what is in the list is not queued")?;
+    let listed = fifo.pop().context("an object of the list is not queued")?;
     println!("popped {} with {:?}", listed.name, types(&listed));
     ensure!(types(&listed) == [DeltaType::Replaced]);
-    let missing = fifo
-        .pop()
-        .context("what is not in the list is not queued")?;
+    let missing = fifo.pop().context("a missing object is not queued")?;
     println!("popped {} with {:?}", missing.name, types(&missing));
     let Some(DeltaKind::Deleted(gone)) = missing.newest().map(|delta| &delta.kind) else {
-        anyhow::bail!("what a list lacks is not deleted");
+        anyhow::bail!("a missing object is not deleted");
     };
     // The deletion event was missed, so the final state is unknown.
     ensure!(matches!(gone, Deleted::FinalStateUnknown { .. }));
@@ -91,7 +89,7 @@ fn a_list_deletes_what_it_lacks() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn a_resync_passes_over_what_has_news() -> anyhow::Result<()> {
+fn a_resync_skips_objects_with_queued_deltas() -> anyhow::Result<()> {
     let (_, mut store) = indexer::new(Indexers::new())?;
     store.add(pod("pod1", "2"))?;
     store.add(pod("pod2", "3"))?;
@@ -109,7 +107,7 @@ fn a_resync_passes_over_what_has_news() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn an_informer_works_with_one(cluster: &Cluster) -> anyhow::Result<()> {
+async fn an_informer_with_a_delta_fifo(cluster: &Cluster) -> anyhow::Result<()> {
     let factory = SharedInformerFactory::builder(cluster.client()).build();
     let options = InformerOptions::new().queue(QueueKind::DeltaFifo);
     let namespaces = factory.informer_with::<Namespace>(options)?;
@@ -118,7 +116,7 @@ async fn an_informer_works_with_one(cluster: &Cluster) -> anyhow::Result<()> {
     synced.deadline(Duration::from_secs(30)).await?;
     let default = namespaces.lister().get(&ObjectName::cluster("default"))?;
     println!(
-        "through an informer's queue came {:?}",
+        "an informer with a DeltaFifo has cached {:?}",
         default.metadata.name
     );
     factory.shutdown().await;

@@ -72,7 +72,7 @@ impl EventHandler<Pod> for Audit {
         } = event
             && let Err(error) = self.log(&old, &new)
         {
-            eprintln!("the log misses an update of {}: {error}", new.name());
+            eprintln!("can't log an update of {}: {error}", new.name());
         }
     }
 }
@@ -149,7 +149,7 @@ async fn handlers() -> anyhow::Result<()> {
     std::fs::remove_file(&path)?;
     ensure!(
         log.lines().next() == Some(&logged),
-        "the log has another beginning: {log:?}"
+        "the log starts differently: {log:?}"
     );
     ours.clear().await?;
     cluster.close().await;
@@ -216,6 +216,9 @@ async fn only_the_latest(
     tokio::time::timeout(TIMEOUT, merged).await?;
     free.close();
     output.shows(&["latest: step 3 of handled"]).await?;
-    ensure!(handler.coalesced() == 2, "the others were told too");
+    ensure!(
+        handler.coalesced() == 2,
+        "the other updates were delivered too"
+    );
     Ok(())
 }

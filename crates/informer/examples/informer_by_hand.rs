@@ -142,8 +142,8 @@ fn process(
 async fn expect(printed: &mut mpsc::Receiver<String>, expected: &str) -> anyhow::Result<()> {
     loop {
         let line = timeout(TIMEOUT, printed.recv()).await;
-        let line = line.with_context(|| format!("{expected:?} did not happen"))?;
-        let line = line.context("the controller is gone")?;
+        let line = line.with_context(|| format!("{expected:?} was not printed"))?;
+        let line = line.context("the controller has ended")?;
         println!("{line}");
         if line == expected {
             return Ok(());

@@ -76,7 +76,7 @@ async fn late_handler() -> anyhow::Result<()> {
     let refused = register("too late", &pods, output).err();
     ensure!(
         refused == Some(Stopped),
-        "an informer that has ended took a handler"
+        "a stopped informer accepted a handler"
     );
     output.say("too late: the informer has stopped");
 

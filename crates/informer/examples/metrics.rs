@@ -90,8 +90,8 @@ async fn metrics() -> anyhow::Result<()> {
     drop((informer, factory));
     ours.clear().await?;
     let page = scrape(&registry)?;
-    ensure!(!page.contains("informer_"), "series are left: {page}");
-    println!("the informer has ended, and its series with it");
+    ensure!(!page.contains("informer_"), "series remain: {page}");
+    println!("the informer has ended, and its series are removed");
     cluster.close().await;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! One factory for two namespaces, with four informers of one kind.
 //!
-//! They cover all objects, the objects with a label, the metadata alone, and the kind as one that is known only
+//! They cover all objects, the objects with a label, the metadata only, and the kind as one that is known only
 //! at run time.
 //!
 //! Equal requests return the same informer. It has one cache for all its namespaces.
@@ -77,7 +77,7 @@ async fn compare(client: Client) -> anyhow::Result<()> {
     expect("all", &listed(&secrets.lister(), &made), all)?;
     let us = "default/ours kube-node-lease/ours";
     expect("managed by us", &listed(&ours.lister(), &made), us)?;
-    expect("metadata alone", &listed(&names.lister(), &made), all)?;
+    expect("metadata only", &listed(&names.lister(), &made), all)?;
     expect("at run time", &listed(&dynamic.lister(), &made), all)?;
 
     let secret = secrets.lister().namespace("default").get("ours")?;
@@ -93,7 +93,7 @@ async fn compare(client: Client) -> anyhow::Result<()> {
     );
     let secret = names.lister().namespace("default").get("ours")?;
     let kind = secret.types.as_ref().map(|types| types.kind.as_str());
-    println!("the metadata come as {kind:?}");
+    println!("the metadata have kind {kind:?}");
     ensure!(
         kind == Some("PartialObjectMetadata"),
         "the server sent more than metadata"

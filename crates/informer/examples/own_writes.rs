@@ -56,7 +56,7 @@ async fn by_overlay(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Result<(
     let overlay = pods.overlay();
     let name = overlay.put(ours.create("a").await?)?;
     let read = overlay.get(&name)?;
-    println!("{name} is read as soon as it is written");
+    println!("{name} is in the overlay right after the write");
     overlay.put(ours.label("a", "tier", "web").await?)?;
     let tier = overlay.get(&name)?.labels().get("tier").cloned();
     println!("its tier is {tier:?}");
@@ -65,8 +65,8 @@ async fn by_overlay(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Result<(
     ours.delete("a").await?;
     overlay.delete(&name, read.uid().unwrap_or_default());
     let gone = overlay.find(&name).is_none();
-    println!("it is gone as soon as it is deleted: {gone}");
-    ensure!(gone, "what was deleted was read");
+    println!("it is absent right after the deletion: {gone}");
+    ensure!(gone, "a deleted pod was read");
     Ok(())
 }
 
@@ -83,7 +83,7 @@ async fn by_waiting(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Result<(
     let uid = written.uid().unwrap_or_default();
     pods.wait_for_deleted(&name, uid, TIMEOUT).await?;
     let gone = pods.lister().find(&name).is_none();
-    println!("the cache has lost it: {gone}");
+    println!("it is absent from the cache: {gone}");
     ensure!(gone, "it is still in the cache");
     Ok(())
 }

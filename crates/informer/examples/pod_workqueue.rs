@@ -53,8 +53,9 @@ impl EventHandler<Pod> for Queueing {
             && gone.is_final_state_unknown()
         {
             let name = gone.object_name();
-            self.output
-                .say(format!("Pod {name} was deleted while nobody watched"));
+            self.output.say(format!(
+                "Pod {name} was deleted while the controller was stopped"
+            ));
         }
         self.enqueue.handle(event).await;
     }
@@ -120,7 +121,7 @@ async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     }
     ensure!(
         queue.given_up_items() == 1,
-        "not exactly one pod was given up"
+        "the number of pods that were given up is not one"
     );
     ensure!(queue.dropped_items() == 0, "an item had no verdict");
     ours.clear().await
@@ -186,7 +187,7 @@ async fn act(ours: &Pods, output: Transcript) -> anyhow::Result<()> {
         format!("Sync/Add/Update for Pod default/{name} at {revision}")
     };
     output
-        .shows(&["Pod default/mypod was deleted while nobody watched"])
+        .shows(&["Pod default/mypod was deleted while the controller was stopped"])
         .await?;
     output
         .shows(&[

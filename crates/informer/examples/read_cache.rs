@@ -69,7 +69,7 @@ fn by_name(pods: &SharedInformer<Pod>) -> anyhow::Result<()> {
     // The pod is shared with the cache, not copied.
     let pod: Arc<Pod> = lister.get("a")?;
     println!("a is {}", pod.labels()["tier"]);
-    ensure!(pod.labels()["tier"] == "web", "a is something else");
+    ensure!(pod.labels()["tier"] == "web", "a has another tier");
 
     // The error names the kind and the object, so it can be returned as it is.
     let error = lister
@@ -80,7 +80,7 @@ fn by_name(pods: &SharedInformer<Pod>) -> anyhow::Result<()> {
     ensure!(error == Err("Pod default/mypod not found".to_owned()));
 
     let nothing: Option<Object<Pod>> = lister.find("mypod");
-    ensure!(nothing.is_none(), "a pod was found that was never made");
+    ensure!(nothing.is_none(), "a pod was found that was never created");
     Ok(())
 }
 
@@ -112,7 +112,7 @@ async fn by_index(pods: &SharedInformer<Pod>) -> anyhow::Result<()> {
         .map(|_| ())
         .map_err(|error| error.to_string());
     println!("teir: {error:?}");
-    ensure!(error.is_err(), "an index was found that was never made");
+    ensure!(error.is_err(), "an index was found that was never added");
 
     // Objects for which the function fails are not in this index, and are counted.
     let rank = |pod: &Pod| -> Result<Option<String>, ParseIntError> {
@@ -123,14 +123,14 @@ async fn by_index(pods: &SharedInformer<Pod>) -> anyhow::Result<()> {
     let ranks = indexer.index_values("rank")?;
     let status = pods.status().get();
     let error = status.last_index_error.unwrap_or_default();
-    println!("ranks: {ranks:?}; not placed: {error}");
+    println!("ranks: {ranks:?}; not indexed: {error}");
     ensure!(
         ranks.iter().eq(["001", "002"].map(Arc::from).iter()),
         "the index by rank is wrong"
     );
     ensure!(
         status.index_errors == 1,
-        "{} pods were not placed",
+        "{} pods were not indexed",
         status.index_errors
     );
     Ok(())
@@ -150,7 +150,7 @@ async fn as_a_snapshot(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Resul
         println!("{moment}: {count} pods, web: {web}");
         ensure!(
             (count, web.as_str()) == expected,
-            "{moment} it was otherwise"
+            "{moment} the pods differ"
         );
     }
     Ok(())

@@ -64,17 +64,14 @@ async fn status() -> anyhow::Result<()> {
     clear(&maps).await?;
     create(&maps, "good", "high").await?;
     create(&maps, "bad", "sky-high").await?;
-    an_informer_from_beginning_to_end(cluster.client(), output).await?;
-    a_hopeless_informer(cluster.client(), output).await?;
+    an_informer_from_start_to_stop(cluster.client(), output).await?;
+    an_informer_of_an_unknown_kind(cluster.client(), output).await?;
     clear(&maps).await?;
     cluster.close().await;
     Ok(())
 }
 
-async fn an_informer_from_beginning_to_end(
-    client: Client,
-    output: Transcript,
-) -> anyhow::Result<()> {
+async fn an_informer_from_start_to_stop(client: Client, output: Transcript) -> anyhow::Result<()> {
     let factory = SharedInformerFactory::builder(client).build();
     let options = InformerOptions::new()
         .labels(format!("{LABEL}=status").parse()?)
@@ -95,11 +92,8 @@ async fn an_informer_from_beginning_to_end(
     limits.wait_for_sync().deadline(TIMEOUT).await?;
     let watching = |status: &Status| status.activity() == Activity::Watching;
     let status = limits.status().wait_for(watching).await;
-    let status = status.context("it ended before it watched")?;
-    ensure!(
-        status.synced,
-        "a cache that can't read one object is complete all the same"
-    );
+    let status = status.context("it ended before its first watch")?;
+    ensure!(status.synced, "a broken object prevented the sync");
     let source = status.sources.first().context("there is no source")?;
     ensure!(!source.revision.is_unset(), "it watches without a revision");
     ensure!(
@@ -147,7 +141,7 @@ async fn tell(name: &'static str, mut status: StatusReader, output: Transcript) 
 }
 
 /// Runs an informer of a kind that the server does not know: it retries, but the wait fails at once.
-async fn a_hopeless_informer(client: Client, output: Transcript) -> anyhow::Result<()> {
+async fn an_informer_of_an_unknown_kind(client: Client, output: Transcript) -> anyhow::Result<()> {
     let kind = GroupVersionKind::gvk("kube-informer.example.com", "v1", "Nonesuch");
     let resource = ApiResource::from_gvk_with_plural(&kind, "nonesuches");
     let factory = SharedInformerFactory::builder(client).build();
@@ -158,12 +152,12 @@ async fn a_hopeless_informer(client: Client, output: Transcript) -> anyhow::Resu
     output.say(format!("nonesuches: {}", error.status));
     ensure!(
         error.failure == SyncFailure::Refused,
-        "it failed otherwise: {error}"
+        "the failure has another reason: {error}"
     );
     let activity = error.status.activity();
     ensure!(
         matches!(activity, Activity::BackingOff { attempt: 1, .. }),
-        "it does {activity:?}"
+        "its activity is {activity:?}"
     );
     ensure!(error.status.last_error().is_some(), "the reason is missing");
     factory.shutdown().await;

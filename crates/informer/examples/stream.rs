@@ -46,19 +46,19 @@ async fn stream() -> anyhow::Result<()> {
     let mut events = pods.subscribe()?;
     factory.start();
     let followed = timeout(Duration::from_secs(30), follow(&mut events, &ours, output)).await;
-    followed.context("an event did not come")??;
+    followed.context("an event is missing")??;
 
     factory.shutdown().await;
     ensure!(
         events.next().await.is_none(),
-        "the informer has ended, its stream has not"
+        "the stream continues after its informer"
     );
     output.say("the stream has ended");
     output
         .shows(&[
             "+ default/pod-1, initial true",
             "+ default/pod-2, initial true",
-            "that was all there is",
+            "synced",
             "~ default/pod-1, Watch",
             "- default/pod-2",
             "the stream has ended",
@@ -89,7 +89,7 @@ async fn follow(
                 output.say(format!("+ {name}, initial {in_initial_list}"));
             }
             Event::Synced => {
-                output.say("that was all there is");
+                output.say("synced");
                 ours.label("pod-1", "tier", "web").await?;
             }
             Event::Updated { new, cause, .. } => {

@@ -66,9 +66,12 @@ async fn test_with_server() -> anyhow::Result<()> {
     println!("deleted: {deletion:?}");
     ensure!(
         deletion == ("default/a".to_owned(), true),
-        "the deletion was told as {deletion:?}"
+        "the delivered deletion is {deletion:?}"
     );
-    ensure!(told.try_recv().is_err(), "more was told than one deletion");
+    ensure!(
+        told.try_recv().is_err(),
+        "more than one deletion was delivered"
+    );
     let lists = server.requests().lists("pods").len();
     println!("{lists} lists");
     // The second list requests one object, to check whether the server is still the same one.

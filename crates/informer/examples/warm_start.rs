@@ -48,7 +48,10 @@ async fn warm_start() -> anyhow::Result<()> {
 
     let first = run(cluster.client(), &folder.0, 2).await?;
     println!("the first run starts {first}");
-    ensure!(matches!(first, WarmStart::Cold { .. }), "nothing was saved");
+    ensure!(
+        matches!(first, WarmStart::Cold { .. }),
+        "the first run has loaded a cache"
+    );
 
     ours.delete("a").await?;
     ours.label("b", "tier", "web").await?;
@@ -57,7 +60,7 @@ async fn warm_start() -> anyhow::Result<()> {
     let second = run(cluster.client(), &folder.0, 3).await?;
     println!("the second run starts {second}");
     let is_warm = matches!(second, WarmStart::Warm { objects: 2, .. });
-    ensure!(is_warm, "what was saved was not loaded");
+    ensure!(is_warm, "the saved cache was not loaded");
 
     ours.clear().await?;
     cluster.close().await;
@@ -73,7 +76,11 @@ async fn run(client: Client, folder: &Path, count: usize) -> anyhow::Result<Warm
     let (informer, controller) = SharedInformer::builder(pods).warm_start(saved).build();
     informer
         .on_add(|pod, initial| {
-            let when = if initial { "was there" } else { "is new" };
+            let when = if initial {
+                "is in the initial list"
+            } else {
+                "is new"
+            };
             println!("  {pod:?} {when}");
         })
         .on_update(|_, pod| println!("  {pod:?} has changed"))
@@ -85,7 +92,7 @@ async fn run(client: Client, folder: &Path, count: usize) -> anyhow::Result<Warm
         .await?;
     outcome?;
     let status = informer.status().get();
-    status.warm_start.context("how it started is decided")
+    status.warm_start.context("the status has no warm start")
 }
 
 async fn reach(informer: &SharedInformer<Pod>, count: usize) -> anyhow::Result<()> {
@@ -98,7 +105,7 @@ async fn reach(informer: &SharedInformer<Pod>, count: usize) -> anyhow::Result<(
     };
     tokio::time::timeout(TIMEOUT, reached)
         .await
-        .with_context(|| format!("the cache does not come to {count} pods"))
+        .with_context(|| format!("the cache does not reach {count} pods"))
 }
 
 /// A directory of this run, removed at its end.

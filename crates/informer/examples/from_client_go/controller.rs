@@ -59,7 +59,7 @@ impl Controller {
         })
     }
 
-    /// Works until it is told to stop, and then finishes what it has begun.
+    /// Reconciles until `stop` resolves, and then waits for the reconciles in progress.
     pub(crate) async fn run(
         self,
         workers: usize,
@@ -69,7 +69,7 @@ impl Controller {
         let mut stop = pin!(stop);
         tokio::select! {
             biased;
-            () = &mut stop => bail!("stopped before the caches were synced"),
+            () = &mut stop => bail!("stopped before the caches synced"),
             synced = wait_for_cache_sync(waits).into_future() => synced?,
         }
         let mut working = JoinSet::new();
@@ -88,7 +88,7 @@ impl Controller {
             match self.sync(app.key()).await {
                 Ok(()) => app.forget(),
                 Err(error) => {
-                    tracing::error!(app = %app.key(), ?error, "can't be synced yet");
+                    tracing::error!(app = %app.key(), ?error, "sync failed; retrying");
                     app.retry();
                 }
             }
@@ -145,7 +145,7 @@ struct Owners {
 impl Owners {
     fn handle(&self, object: &Object<Deployment>) {
         let Ok(deployment) = object.get() else {
-            return; // it does not decode, so its owner is not known
+            return; // it does not decode, so its owner is unknown
         };
         let Some((app, _)) = controller_of(&deployment) else {
             return;

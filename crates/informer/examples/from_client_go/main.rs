@@ -78,7 +78,7 @@ async fn run(client: Client, stop: impl Future<Output = ()>) -> anyhow::Result<(
 async fn play() -> anyhow::Result<()> {
     let server = Server::builder().build();
     let (stop, stopped) = oneshot::channel::<()>();
-    let told_to_stop = async {
+    let stop_requested = async {
         // The scenario never sends; it drops the sender.
         let _ = stopped.await;
     };
@@ -87,7 +87,7 @@ async fn play() -> anyhow::Result<()> {
         drop(stop);
         acted
     };
-    let (ran, acted) = tokio::join!(run(server.client(), told_to_stop), act);
+    let (ran, acted) = tokio::join!(run(server.client(), stop_requested), act);
     acted.and(ran)?;
     for line in deployments(&server) {
         println!("{line}");
@@ -105,7 +105,7 @@ async fn act(server: &Server) -> anyhow::Result<()> {
     server.delete("apps/v1", "deployments", "default/web")?;
     shows(server, &["db: 3 replicas, of b", "web: 1 replicas, of a"]).await?;
     let scaled = server.get("apps/v1", "deployments", "default/db");
-    let mut scaled = scaled.context("deployment db is not there")?;
+    let mut scaled = scaled.context("deployment db does not exist")?;
     scaled["spec"]["replicas"] = 9.into();
     server.update(scaled)?;
     shows(server, &["db: 3 replicas, of b", "web: 1 replicas, of a"]).await
@@ -127,12 +127,17 @@ async fn shows(server: &Server, wanted: &[&str]) -> anyhow::Result<()> {
         }
     };
     let in_time = timeout(TIMEOUT, there).await;
-    in_time.with_context(|| format!("{:?} do not become {wanted:?}", deployments(server)))
+    in_time.with_context(|| {
+        format!(
+            "the deployments are {:?}, not {wanted:?}",
+            deployments(server)
+        )
+    })
 }
 
 /// Returns one line per deployment, ordered by name.
 fn deployments(server: &Server) -> Vec<String> {
-    let text = |value: &Value| value.as_str().unwrap_or("nobody").to_owned();
+    let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
     let line = |deployment: Value| {
         let meta = &deployment["metadata"];
         let (name, owner) = (

@@ -1,4 +1,4 @@
-//! A controller that watches for itself.
+//! A controller with its own watches.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ enum Error {
     Finalizer(#[source] Box<finalizer::Error<Error>>),
 }
 
-/// Sees to it that the config map of a generator is as the generator says, and gone after it.
+/// Creates, restores and deletes the config map of a generator.
 async fn reconcile(generator: Arc<Generator>, ctx: Arc<Context>) -> Result<Action, Error> {
     let namespace = generator.namespace().unwrap_or_default();
     let generators = Api::<Generator>::namespaced(ctx.client.clone(), &namespace);
@@ -101,11 +101,11 @@ fn config_map(generator: &Generator) -> ConfigMap {
 }
 
 fn error_policy(generator: Arc<Generator>, error: &Error, _: Arc<Context>) -> Action {
-    tracing::warn!(generator = generator.name_any(), error = ?error, "is tried again");
+    tracing::warn!(generator = generator.name_any(), error = ?error, "reconcile failed; retrying");
     Action::requeue(Duration::from_secs(1))
 }
 
-/// Runs until it is told to stop; reconciles that have begun are finished.
+/// Runs until `stop` resolves, and then waits for the reconciles in progress.
 pub(crate) async fn run(
     client: Client,
     stop: impl Future<Output = ()> + Send + Sync + 'static,

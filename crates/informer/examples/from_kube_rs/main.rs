@@ -9,11 +9,11 @@
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 #![expect(
     clippy::needless_pass_by_value,
-    reason = "kube gives an error policy what it gives by value"
+    reason = "kube passes these arguments to an error policy by value"
 )]
 #![expect(
     clippy::unused_async,
-    reason = "a read of a cache that stands where a request stood"
+    reason = "a read of the cache replaces a request"
 )]
 
 #[path = "../setting/exit.rs"]
@@ -60,7 +60,10 @@ async fn from_kube_rs() -> anyhow::Result<()> {
     ran?;
     factory.shutdown().await;
     println!("after:  {}", asked(&server));
-    ensure!(before == left?, "the two controllers don't leave the same");
+    ensure!(
+        before == left?,
+        "the config maps of the two controllers differ"
+    );
     Ok(())
 }
 
@@ -86,7 +89,7 @@ async fn play(
     server.delete("v1", "configmaps", "default/a")?;
     shows(server, &[("a", "one"), ("b", "two"), ("c", "three")]).await?;
     let changed = server.get("v1", "configmaps", "default/c");
-    let mut changed = changed.context("config map c is not there")?;
+    let mut changed = changed.context("config map c does not exist")?;
     changed["data"]["content"] = "changed".into();
     server.update(changed)?;
     server.delete(&api_version(), "generators", "default/b")?;
@@ -107,7 +110,7 @@ async fn shows(server: &Server, wanted: &[(&str, &str)]) -> anyhow::Result<()> {
         }
     };
     let in_time = timeout(TIMEOUT, there).await;
-    in_time.with_context(|| format!("{:?} do not become {wanted:?}", contents(server)))
+    in_time.with_context(|| format!("the config maps are {:?}, not {wanted:?}", contents(server)))
 }
 
 /// Returns the content of each config map by name.

@@ -212,7 +212,7 @@ impl Provisioner {
                     item.retry();
                 }
                 Err(error) => {
-                    self.output.say(format!("{name} is given up: {error:#}"));
+                    self.output.say(format!("{name} is dropped: {error:#}"));
                     item.give_up();
                 }
             }
@@ -233,7 +233,7 @@ impl Provisioner {
         let class = class.get()?;
         if class.provisioner != self.name {
             let whose = &class.provisioner;
-            self.output.say(format!("claim {name} is left to {whose}"));
+            self.output.say(format!("claim {name} belongs to {whose}"));
             return Ok(());
         }
         let volume = ObjectName::cluster(&volume_name(&claim));
@@ -246,10 +246,9 @@ impl Provisioner {
         match self.api.create(&PostParams::default(), &made).await {
             Ok(_) => self
                 .output
-                .say(format!("volume {volume} was made for {name}")),
+                .say(format!("volume {volume} was created for {name}")),
             Err(Error::Api(status)) if status.is_already_exists() => {
-                self.output
-                    .say(format!("volume {volume} had been made already"));
+                self.output.say(format!("volume {volume} existed already"));
             }
             Err(error) => return Err(error.into()),
         }

@@ -43,7 +43,7 @@ use self::{
 };
 
 /// The provisioner of the foreign class.
-const SOMEBODY_ELSE: &str = "somebody.else.example.com";
+const OTHER_PROVISIONER: &str = "other.example.com";
 
 /// The label with which the scenario shows that a claim is watched.
 const STATE: &str = "kube-informer-example/state";
@@ -86,7 +86,7 @@ impl Company {
             biased;
             Some(ended) = self.tasks.join_next() => {
                 ended??;
-                bail!("a controller ended by itself")
+                bail!("a controller ended early")
             }
             played = play => played,
         }
@@ -120,7 +120,7 @@ async fn show(cluster: &Cluster, ours: &Claims) -> anyhow::Result<()> {
     let name = ours.provisioner();
     let classes = Classes {
         ours: ours.create_class(&name).await?,
-        foreign: ours.create_class(SOMEBODY_ELSE).await?,
+        foreign: ours.create_class(OTHER_PROVISIONER).await?,
     };
     let early = ours.create("early", &classes.ours, &[]).await?;
 
@@ -141,7 +141,7 @@ async fn show(cluster: &Cluster, ours: &Claims) -> anyhow::Result<()> {
     company.during(output.shows(&[&bound(&early)])).await?;
 
     let foreign = ours.create("foreign", &classes.foreign, &[]).await?;
-    let left = format!("claim {} is left to {SOMEBODY_ELSE}", name_of(&foreign));
+    let left = format!("claim {} belongs to {OTHER_PROVISIONER}", name_of(&foreign));
     company.during(output.shows(&[&left])).await?;
     let two_failures = [(FAILURES, "2")];
     let flaky = ours.create("flaky", &classes.ours, &two_failures).await?;
@@ -157,8 +157,8 @@ async fn show(cluster: &Cluster, ours: &Claims) -> anyhow::Result<()> {
     company.tasks.spawn(second.run(company.stopped()));
     let raced = ours.create("raced", &classes.ours, &[(RACE, "")]).await?;
     let (volume, claim) = (volume_name(&raced), name_of(&raced));
-    let once = format!("volume {volume} was made for {claim}");
-    let twice = format!("volume {volume} had been made already");
+    let once = format!("volume {volume} was created for {claim}");
+    let twice = format!("volume {volume} existed already");
     for line in [once, twice, bound(&raced)] {
         company.during(output.shows(&[&line])).await?;
     }
@@ -183,7 +183,7 @@ async fn delete(
     disks.sort();
     ensure!(
         storage.disks() == disks,
-        "not one disk per claim: {:?}",
+        "the disks do not match the claims: {:?}",
         storage.disks()
     );
     for claim in claims {
@@ -198,7 +198,7 @@ async fn delete(
     }
     ensure!(
         storage.disks().is_empty(),
-        "disks are left: {:?}",
+        "disks remain: {:?}",
         storage.disks()
     );
     Ok(())

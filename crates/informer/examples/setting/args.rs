@@ -4,7 +4,8 @@ use std::{env, path::PathBuf};
 
 use anyhow::{Context, bail};
 
-const USAGE: &str = "usage: [--kubeconfig FILE] [--context NAME]; an embedded server without them";
+const USAGE: &str =
+    "usage: [--kubeconfig FILE] [--context NAME]; without arguments an embedded server is used";
 
 /// Returns the kubeconfig file and the context from the program's arguments.
 ///

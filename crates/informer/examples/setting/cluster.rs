@@ -43,8 +43,8 @@ impl Cluster {
         let url = config.cluster_url.clone();
         let client = kube_informer::client::connect(config)?;
         let version = timeout(TIMEOUT, client.apiserver_version()).await;
-        let answers = version.with_context(|| format!("{url} does not answer"))?;
-        answers.with_context(|| format!("{url} can't be used"))?;
+        let response = version.with_context(|| format!("{url} does not respond"))?;
+        response.with_context(|| format!("{url} is not usable"))?;
         Ok(Self { client, embedded })
     }
 

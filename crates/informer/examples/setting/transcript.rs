@@ -44,7 +44,7 @@ impl Transcript {
         let complete = printed.wait_for(|lines| missing(lines, expected).is_none());
         let in_time = timeout(TIMEOUT, complete).await.is_ok();
         let line = missing(&self.lines.borrow(), expected).unwrap_or_default();
-        ensure!(in_time, "{line:?} was not printed, or not where it belongs");
+        ensure!(in_time, "{line:?} was not printed, or in another order");
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 /// kube-rs with its default initial list and the system's allocator.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
-/// The minimum memory of the objects of a typed cache, as requested from the allocator.
+/// The minimum memory of the objects of a typed cache, as the sizes of their allocations.
 pub(crate) const FLOOR: &str = "floor of the types";
 
 /// The same as resident memory.

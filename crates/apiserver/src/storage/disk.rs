@@ -104,8 +104,21 @@ pub(crate) struct Disk {
     open_database: OpenDatabase,
     /// Group and plural of every collection, by its id.
     collections: Vec<String>,
-    /// Locks out other servers.
-    _lock: File,
+    /// Locks out other servers. Dropped after the database.
+    _lock: DirectoryLock,
+}
+
+/// The lock of a directory.
+///
+/// It is released explicitly: a process that another thread is starting has a copy of the open file for a
+/// moment, and the end of this file alone would leave the directory locked as long.
+struct DirectoryLock(File);
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // If this fails, the lock ends with the last copy of the file.
+        drop(self.0.unlock());
+    }
 }
 
 impl Disk {
@@ -332,7 +345,7 @@ fn read(
 }
 
 /// Creates the directory and locks it.
-fn take(directory: &Path) -> Result<File, OpenError> {
+fn take(directory: &Path) -> Result<DirectoryLock, OpenError> {
     let io = |source| OpenError::Io {
         directory: directory.to_owned(),
         source,
@@ -342,7 +355,7 @@ fn take(directory: &Path) -> Result<File, OpenError> {
     options.write(true).create(true).truncate(false);
     let lock = own(&mut options).open(directory.join(LOCK)).map_err(io)?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
+        Ok(()) => Ok(DirectoryLock(lock)),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
             directory: directory.to_owned(),
         }),

@@ -46,6 +46,7 @@ pub(super) fn replace<T, E>(
         Err(TryLockError::WouldBlock) => return Err(ReplaceError::Busy),
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }
+    let _lock = Lock(lock);
     let unfinished = Unfinished(with_extension(path, "tmp"));
     // If this fails, creating the new file reports the error.
     let _ = fs::remove_file(&unfinished.0);
@@ -75,6 +76,19 @@ pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
         return Err(io::Error::other("it is not a file"));
     }
     Ok(Some((File::open(path)?, metadata.len())))
+}
+
+/// The lock of a writer.
+///
+/// It is released explicitly: a process that another thread is starting has a copy of the open file for a
+/// moment, and would keep the lock as long.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // If this fails, the lock ends with the last copy of the file.
+        let _ = self.0.unlock();
+    }
 }
 
 /// Path of the temporary file, which is removed on drop unless it was renamed.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{ABOUT, COMPACT_BYTES_MIN, Disk, FILE, FORMAT_KEY, UNFINISHED, open_file};
+use super::{ABOUT, COMPACT_BYTES_MIN, Disk, FILE, FORMAT_KEY, UNFINISHED, open_file, take};
 use crate::kinds::Kinds;
 use crate::resource::{CollectionId, Registry};
 use crate::storage::{Entry, Write};
@@ -66,6 +66,16 @@ fn found(scratch: &Scratch) -> (Vec<String>, u64) {
         Ok(())
     });
     (keys, revision.unwrap())
+}
+
+#[test]
+fn a_closed_directory_is_unlocked_while_a_copy_of_its_lock_file_is_open() {
+    let scratch = Scratch::new("copied-lock");
+    let lock = take(&scratch.0).unwrap();
+    // As in a process between its fork and its exec.
+    let _copy = lock.0.try_clone().unwrap();
+    drop(lock);
+    take(&scratch.0).unwrap();
 }
 
 #[test]

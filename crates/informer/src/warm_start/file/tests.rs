@@ -162,3 +162,16 @@ fn only_files_are_opened() {
     fs::create_dir_all(folder.file()).unwrap();
     assert!(open(&folder.file()).is_err());
 }
+
+#[test]
+fn a_copy_of_the_lock_file_does_not_keep_the_lock() {
+    let folder = Folder::new("copied-lock");
+    let path = folder.file();
+    put(&path, "one").unwrap();
+    let lock = File::open(folder.0.join("store.lock")).unwrap();
+    lock.try_lock().unwrap();
+    // As in a process between its fork and its exec.
+    let _copy = lock.try_clone().unwrap();
+    drop(Lock(lock));
+    put(&path, "two").unwrap();
+}

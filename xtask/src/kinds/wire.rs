@@ -21,8 +21,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use go_source::{GoField, Package};
 use proto::ProtoField;
 
-/// The modules with the types of the served kinds. They are released together with Kubernetes, as `v0.36.3`
-/// for `v1.36.3`.
+/// The modules with the types of the served kinds. They are released together with Kubernetes, as `v0.x.y`
+/// for `v1.x.y`.
 pub(super) const MODULES: [&str; 4] = [
     "k8s.io/api",
     "k8s.io/apimachinery",

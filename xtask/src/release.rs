@@ -163,7 +163,7 @@ impl<'a> Release<'a> {
         Ok(program)
     }
 
-    /// Writes the archive, and the bill of materials beside it.
+    /// Writes the archive, and the bill of materials next to it.
     fn archive(&self, program: &Path) -> Result<()> {
         let (sbom, licences) = self.materials()?;
         let folder = self.root.join("crates/cli");

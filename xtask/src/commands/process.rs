@@ -92,7 +92,7 @@ impl Process {
             }
             if watch.elapsed() > limit {
                 bail!(
-                    "it did not print what is expected within {} s",
+                    "it did not print the expected output within {} s",
                     limit.as_secs()
                 );
             }

@@ -37,7 +37,7 @@ pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     };
     ensure!(
         unreleased.is_empty(),
-        "CHANGELOG.md has entries in `## {UNRELEASED}` beside `## {version}`; raise `version` in Cargo.toml, or move them to `## {version}`"
+        "CHANGELOG.md has entries in `## {UNRELEASED}` and `## {version}`; raise `version` in Cargo.toml, or move them to `## {version}`"
     );
     ensure!(
         !notes.is_empty(),

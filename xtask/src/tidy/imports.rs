@@ -90,7 +90,7 @@ fn file_findings(file: &str, source: &Source<'_>, orders: &[Order<'_>]) -> Vec<F
             let root = order.root;
             let advice = match order.position(named) {
                 Some(other) if other > position => format!(
-                    "`{named}` stands below `{own}` in {root}; let `{own}` own the type, or pass the value in"
+                    "`{named}` is declared below `{own}` in {root}; let `{own}` own the type, or pass the value in"
                 ),
                 Some(_) => continue,
                 None => format!("name `{named}` by its module, not through {root}"),
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn an_import_against_the_order_is_reported_in_any_place() {
         let text = "use crate::{object::{A, B}, indexer::C};\nfn f() { crate::indexer::g() }";
-        let advice = "`indexer` stands below `queue` in lib.rs; let `queue` own the type, or pass the value in";
+        let advice = "`indexer` is declared below `queue` in lib.rs; let `queue` own the type, or pass the value in";
         assert_eq!(
             findings("crates/informer/src/queue/in_order.rs", text),
             [1, 2].map(|line| format!(
@@ -193,10 +193,10 @@ mod tests {
             found,
             [
                 format!(
-                    "a/src/one.rs:1: import-order: `two` stands below `one` in lib.rs; let `one` {advice}"
+                    "a/src/one.rs:1: import-order: `two` is declared below `one` in lib.rs; let `one` {advice}"
                 ),
                 format!(
-                    "b/examples/c/two.rs:1: import-order: `one` stands below `two` in main.rs; let `two` {advice}"
+                    "b/examples/c/two.rs:1: import-order: `one` is declared below `two` in main.rs; let `two` {advice}"
                 ),
             ]
         );
@@ -217,7 +217,7 @@ mod tests {
             ("a/src/bin/six.rs", "fn main() { a::run() }"),
         ]);
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].contains("`four` stands below `three` in main.rs"));
+        assert!(found[0].contains("`four` is declared below `three` in main.rs"));
         assert!(found[1].starts_with("a/src/five.rs:1: import-order: declare `mod five;`"));
         assert!(found[1].contains("in lib.rs or main.rs"));
     }
@@ -231,7 +231,7 @@ mod tests {
             ("a/src/two.rs", ""),
         ]);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("`two` stands below `one` in lib.rs"));
+        assert!(found[0].contains("`two` is declared below `one` in lib.rs"));
     }
 
     #[test]

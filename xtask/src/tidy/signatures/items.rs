@@ -57,7 +57,7 @@ pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// Adds the signature of the item whose `pub` stands before `start`.
+/// Adds the signature of the item whose `pub` is before `start`.
 fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     let mut keyword = start;
     while QUALIFIERS.contains(&text(tokens, keyword)) && text(tokens, keyword + 2) != ":" {

@@ -60,7 +60,7 @@ impl Seen {
 }
 
 /// Blocks the thread for this time.
-#[expect(clippy::disallowed_methods, reason = "the thread has no runtime")]
+#[expect(clippy::disallowed_methods, reason = "no task of a runtime is blocked")]
 pub(crate) fn pause(period: Duration) {
     std::thread::sleep(period);
 }

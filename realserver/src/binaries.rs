@@ -1,4 +1,4 @@
-//! The two binaries: which versions, where they are kept, how they are built.
+//! Builds the two binaries, kube-apiserver and etcd, once per version.
 
 use std::{
     fs,
@@ -17,9 +17,9 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Builds what is missing below `target`, Cargo's target folder.
+    /// Builds the binaries that are missing below `target`, Cargo's target folder.
     ///
-    /// The first build of kube-apiserver takes about 7 minutes on 2 cores; later calls return at once.
+    /// The first build of kube-apiserver takes about 7 minutes on 2 cores. Later calls return immediately.
     ///
     /// # Errors
     /// Go is missing or older than the modules require, or a module can't be downloaded.
@@ -40,13 +40,13 @@ impl Binaries {
         })
     }
 
-    /// Name and version of each, as in `v1.36.3`.
+    /// Returns the name and version of each binary. Versions have the form `v1.36.3`.
     pub fn versions(&self) -> &[(&'static str, String); 2] {
         &self.versions
     }
 }
 
-/// The binary of a Go module and the version of what it is made of.
+/// Builds a Go module if its binary is missing. Returns the binary and the version of `module`.
 fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)> {
     let path = source.join("go.mod");
     let text = fs::read_to_string(&path);
@@ -61,7 +61,7 @@ fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)
     }
     fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
     eprintln!("building {} {version}", name.display());
-    // A build that is interrupted must not leave a file under the final name.
+    // An interrupted build must not leave a file under the final name.
     let unfinished = binary.with_extension(std::process::id().to_string());
     let mut go = Command::new("go");
     go.current_dir(source)
@@ -75,8 +75,10 @@ fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)
     Ok((binary, version))
 }
 
-/// What Kubernetes' own build tells the server about its version; it emulates the version 0.0 otherwise, and
-/// refuses to start. etcd does not have these variables, and the linker ignores them.
+/// Returns the linker flags that set the version, as in the build of Kubernetes.
+///
+/// Without them, the server emulates version 0.0 and does not start. etcd does not have these variables; the
+/// linker ignores them.
 fn linker_flags(version: &str) -> String {
     let mut parts = version.trim_start_matches('v').split('.');
     let (major, minor) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
@@ -89,7 +91,7 @@ fn linker_flags(version: &str) -> String {
     .join(" ")
 }
 
-/// The version that a `go.mod` requires of a module.
+/// Returns the version of a module that a `go.mod` requires.
 fn required(text: &str, module: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let line = line.trim_start();

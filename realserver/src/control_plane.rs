@@ -1,4 +1,4 @@
-//! The running pair: etcd, and kube-apiserver in front of it.
+//! Runs etcd and a kube-apiserver that uses it.
 
 use std::{
     fs,
@@ -16,13 +16,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::{binaries::Binaries, process::Process};
 
-/// Maximum time until the server is ready; it needs 15 s on 2 busy cores.
+/// Maximum time until the server is ready. It needs 15 s on 2 busy cores.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Interval between readiness probes.
 const ASK: Duration = Duration::from_millis(100);
 
-/// A kube-apiserver with an etcd of its own, until it is dropped.
+/// A running kube-apiserver with its own etcd. Dropping it ends both and removes their data.
 #[derive(Debug)]
 pub struct ControlPlane {
     // Dropped in this order.
@@ -42,10 +42,11 @@ struct Addresses {
 }
 
 impl ControlPlane {
-    /// Starts both, and returns when `/readyz` responds with 200.
+    /// Starts both processes, and returns when `/readyz` responds with 200.
     ///
     /// # Errors
-    /// One of them ends, or is not ready within two minutes; the error has the last line of its log.
+    /// A process ends, or the server is not ready within two minutes. The error contains the last line of the
+    /// log.
     pub async fn start(binaries: &Binaries) -> Result<Self> {
         let folder = Folder::make()?;
         let addresses = Addresses::free()?;
@@ -63,43 +64,46 @@ impl ControlPlane {
         Ok(started)
     }
 
-    /// Stops kube-apiserver and starts a new one over the same data, at the same address, with the same
-    /// certificate and token. Its heap and watch cache are empty at first.
+    /// Stops kube-apiserver and starts a new process with the same data, address, certificate and token.
+    ///
+    /// The watch cache of the new process is empty at first.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as for [`start`](Self::start).
     pub async fn restart_api_server(&mut self) -> Result<()> {
         self.api_server.end();
         self.api_server = start_api_server(&self.binaries, &self.folder.0, self.addresses)?;
         self.ready().await
     }
 
-    /// Path of the server's kubeconfig. Its user is in `system:masters`.
+    /// Returns the path of the kubeconfig. Its user is in the group `system:masters`.
     pub fn kubeconfig(&self) -> PathBuf {
         kubeconfig(&self.folder.0)
     }
 
-    /// The client configuration that [`kubeconfig`](Self::kubeconfig) contains.
+    /// Returns the client configuration from [`kubeconfig`](Self::kubeconfig).
     ///
     /// # Errors
-    /// The file, or the certificate that it names, can't be read.
+    /// The file or its certificate can't be read.
     pub async fn config(&self) -> Result<Config> {
         let file = Kubeconfig::read_from(self.kubeconfig())?;
         Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
     }
 
-    /// The process id of kube-apiserver.
+    /// Returns the process id of kube-apiserver.
     pub fn api_server_id(&self) -> u32 {
         self.api_server.id()
     }
 
-    /// The process id of etcd.
+    /// Returns the process id of etcd.
     pub fn etcd_id(&self) -> u32 {
         self.etcd.id()
     }
 
+    /// Checks that both processes run.
+    ///
     /// # Errors
-    /// One of the processes has ended.
+    /// A process has ended. The error contains the last line of its log.
     pub fn check_alive(&mut self) -> Result<()> {
         self.etcd.check_alive()?;
         self.api_server.check_alive()
@@ -109,7 +113,8 @@ impl ControlPlane {
         let until = Instant::now() + READY_WITHIN;
         loop {
             self.check_alive()?;
-            // The certificate is missing at first, and then connections are refused.
+            // At first the certificate is missing. After that, connections are refused until the server
+            // listens.
             let Err(error) = self.ask_ready().await else {
                 return Ok(());
             };
@@ -137,8 +142,8 @@ fn start_etcd(binaries: &Binaries, folder: &Path, addresses: Addresses) -> Resul
         format!("--listen-client-urls={clients}"),
         format!("--advertise-client-urls={clients}"),
         format!("--listen-peer-urls={peers}"),
-        // 2 GiB by default, which many writes within the five minutes between compactions may fill; 8 GiB is
-        // what etcd's documentation names as the largest for normal environments.
+        // Many writes between two compactions, five minutes apart, can fill the default of 2 GiB. 8 GiB is
+        // the maximum that etcd's documentation recommends.
         format!("--quota-backend-bytes={}", 8_u64 << 30),
     ];
     Process::start("etcd", &binaries.etcd, &arguments, folder)
@@ -149,26 +154,27 @@ fn start_api_server(binaries: &Binaries, folder: &Path, addresses: Addresses) ->
         format!("--etcd-servers=http://127.0.0.1:{}", addresses.etcd),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
-        // Endpoints reject the loopback address, so those of the service `kubernetes` would be retried for ever.
+        // Endpoints reject the loopback address, so the reconciler of the service `kubernetes` would retry
+        // forever.
         "--endpoint-reconciler-type=none".to_owned(),
         format!("--secure-port={}", addresses.api_server),
-        // It generates a CA and a certificate for 127.0.0.1 there, unless they exist.
+        // The server generates a CA and a certificate for 127.0.0.1 in this folder, unless they exist.
         "--cert-dir=certs".to_owned(),
         "--token-auth-file=tokens.csv".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-        // No pod ever runs, so no token of a service account is ever used; the key of the certificate
-        // exists before it is read as this one.
+        // No pod runs, so tokens of service accounts are not used. The server requires a key, and the key of
+        // the certificate exists before this flag is read.
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         "--service-account-key-file=certs/apiserver.key".to_owned(),
         "--service-account-signing-key-file=certs/apiserver.key".to_owned(),
-        // Without a controller manager namespaces have no service account, and no pod could be written.
+        // Without a controller manager, namespaces have no service account, and pods would be rejected.
         "--disable-admission-plugins=ServiceAccount".to_owned(),
     ];
     Process::start("kube-apiserver", &binaries.api_server, &arguments, folder)
 }
 
-/// Token and kubeconfig.
+/// Writes a new token and the kubeconfig.
 fn write_access(folder: &Path, port: u16) -> Result<()> {
     let token = drawn_token()?;
     let write = |path: PathBuf, text: String| {
@@ -179,7 +185,7 @@ fn write_access(folder: &Path, port: u16) -> Result<()> {
         format!("{token},admin,admin,system:masters\n"),
     )?;
     let ca = folder.join("certs").join("apiserver.crt");
-    let ca = ca.to_str().context("the folder's name is no UTF-8")?;
+    let ca = ca.to_str().context("the path of the folder is not UTF-8")?;
     let text = format!(
         r#"apiVersion: v1
 kind: Config
@@ -196,18 +202,18 @@ fn kubeconfig(folder: &Path) -> PathBuf {
     folder.join("kubeconfig")
 }
 
-/// 128 bits of the kernel's, in hexadecimal.
+/// Returns a random UUID from the kernel, as 32 hexadecimal digits.
 fn drawn_token() -> Result<String> {
     let drawn = fs::read_to_string("/proc/sys/kernel/random/uuid");
-    let drawn = drawn.context("needs Linux's /proc")?;
+    let drawn = drawn.context("can't read a random number; Linux with /proc is required")?;
     Ok(drawn.trim().replace('-', ""))
 }
 
 impl Addresses {
-    /// Ports that are free now. Another program may take one before the server does, which then ends.
+    /// Returns three free ports. If another program uses one before the server listens, the server ends.
     fn free() -> Result<Self> {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-        // All are open at the same time, so that no two are equal.
+        // All sockets are open at the same time, so that the ports differ.
         let sockets = [listen()?, listen()?, listen()?];
         let port = |socket: &TcpListener| anyhow::Ok(socket.local_addr()?.port());
         Ok(Self {
@@ -218,7 +224,7 @@ impl Addresses {
     }
 }
 
-/// A temporary folder that is removed when it is dropped.
+/// A temporary folder that is removed on drop.
 #[derive(Debug)]
 struct Folder(PathBuf);
 
@@ -242,7 +248,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_kubeconfig_names_the_address_the_token_and_the_certificate() {
+    async fn the_kubeconfig_contains_the_address_the_token_and_the_certificate() {
         let folder = Folder::make().unwrap();
         write_access(&folder.0, 6443).unwrap();
         let read = Kubeconfig::read_from(kubeconfig(&folder.0)).unwrap();

@@ -1,13 +1,13 @@
-//! A real kube-apiserver and etcd on loopback: built from their Go modules, started, ended.
+//! Builds and runs a real kube-apiserver and etcd on loopback.
 //!
 //! Guarantees:
-//! - the binaries are those of the versions that `kube-apiserver/go.mod` and `etcd/go.mod` require, built
+//! - the binaries have the versions that `kube-apiserver/go.mod` and `etcd/go.mod` require, and are built
 //!   once per version;
-//! - the server listens on loopback only, on free ports, with TLS that clients verify, and authenticates
-//!   them by a token that is drawn for each start;
+//! - both servers listen only on loopback, on free ports. kube-apiserver uses TLS that clients verify, and
+//!   authenticates clients by a new random token for each control plane;
 //! - both processes end, and their data is removed, when the [`ControlPlane`] is dropped.
 //!
-//! There is no scheduler, no controller manager and no kubelet: objects stay as clients write them.
+//! There is no scheduler, controller manager or kubelet: objects remain as clients write them.
 
 mod binaries;
 mod process;

@@ -1,4 +1,4 @@
-//! Runs a real kube-apiserver and etcd until it is interrupted; prints the kubeconfig.
+//! Runs a real kube-apiserver and etcd until Ctrl-C, and prints the path of the kubeconfig.
 
 use std::{
     io::Write as _,

@@ -1,4 +1,4 @@
-//! A server process with its log.
+//! A server process that writes to a log file.
 
 use std::{
     ffi::OsStr,
@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-/// A process that ends with its owner.
+/// A running process. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Process {
     name: &'static str,
@@ -18,7 +18,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a binary; both of its outputs go to a file `NAME.log` in `folder`.
+    /// Starts a binary in `folder`. Standard output and standard error are written to `NAME.log` there.
     pub(crate) fn start(
         name: &'static str,
         binary: &Path,
@@ -42,26 +42,27 @@ impl Process {
         self.child.id()
     }
 
+    /// Checks that the process runs.
+    ///
     /// # Errors
-    /// The process has ended; with the last line of its log.
+    /// The process has ended. The error contains the last line of the log.
     pub(crate) fn check_alive(&mut self) -> Result<()> {
         let Self { name, child, .. } = self;
         let ended = child.try_wait();
-        match ended.with_context(|| format!("can't ask for the state of {name}"))? {
+        match ended.with_context(|| format!("can't read the state of {name}"))? {
             Some(status) => bail!("{} has ended: {status}: {}", self.name, self.last_line()),
             None => Ok(()),
         }
     }
 
-    /// Returns when the process has ended.
+    /// Kills the process and waits until it has ended.
     pub(crate) fn end(&mut self) {
-        // Nothing is to be kept, so it is not given time to end by itself. A process that has ended can't be
-        // killed, which is no error.
+        // Its data is removed, so no regular shutdown is needed. The errors mean that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// The last line of the log.
+    /// Returns the last line of the log.
     pub(crate) fn last_line(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         log.lines().last().unwrap_or("its log is empty").to_owned()

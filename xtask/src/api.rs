@@ -1,10 +1,9 @@
-//! `cargo xtask api`: the public API of each published library, a line per item, in `api.txt` beside its manifest.
+//! `cargo xtask api`: lists the public API of each published library in `api.txt` next to its manifest.
 //!
-//! A change of the API is then a change of that file, which a review sees.
-//! The API is that with all features, without items that are hidden from the documentation.
-//! The file leaves out auto traits, blanket implementations, and the functions in a trait's implementation, which are those of the trait.
-//! It lists the members of an item once, also if the item is exported at several paths.
-//! It does not judge whether a change is compatible.
+//! Each item is one line, so a change of the API is a change of that file in the review. The API includes all
+//! features and excludes items that are hidden from the documentation. The file omits auto traits, blanket
+//! implementations, and functions in implementations of traits. It lists the members of an item once, even if
+//! the item is exported at several paths. It does not check whether a change is compatible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -18,13 +17,13 @@ use serde::Deserialize;
 
 use crate::mode::Mode;
 
-/// The file of a library, beside its manifest.
+/// The file of a library, next to its manifest.
 const FILE: &str = "api.txt";
 
-/// Names the real rustdoc to this program while cargo takes it for rustdoc.
+/// The environment variable with the path of rustdoc, set when Cargo starts this program in place of rustdoc.
 const RUSTDOC: &str = "XTASK_RUSTDOC";
 
-/// The part of `cargo metadata` that is read here.
+/// The part of `cargo metadata` that this module uses.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -35,7 +34,7 @@ struct Metadata {
 struct Package {
     name: String,
     manifest_path: PathBuf,
-    /// Registries it may be published to; `None` is all of them.
+    /// Allowed registries; `None` allows all.
     publish: Option<Vec<String>>,
     targets: Vec<Target>,
 }
@@ -46,7 +45,7 @@ struct Target {
     name: String,
 }
 
-/// Writes or checks the file of each library; the message says what was done.
+/// Writes or checks the file of each library, and returns the report to print.
 ///
 /// # Errors
 ///
@@ -74,7 +73,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
                     let name = &package.name;
                     write!(
                         differences,
-                        "the API of {name} is not that of {shown}:\n{difference}"
+                        "the API of {name} differs from {shown}:\n{difference}"
                     )?;
                 }
             }
@@ -82,15 +81,17 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     }
     ensure!(
         differences.is_empty(),
-        "{differences}if that is on purpose, run `cargo xtask api`, commit what it writes, and give CHANGELOG.md a line"
+        "{differences}if the change is intended, run `cargo xtask api`, commit the files, and add a line to CHANGELOG.md"
     );
     Ok(done.join("\n"))
 }
 
-/// Runs rustdoc and nothing else, if [`document`] had cargo start this program as its rustdoc.
+/// Runs rustdoc if Cargo started this program in place of rustdoc (see [`document`]); otherwise returns
+/// `None`.
 ///
-/// A stable rustdoc writes JSON only with `RUSTC_BOOTSTRAP`, which enables unstable options; the alternative is a second toolchain, a nightly one.
-/// Only rustdoc gets the variable: build scripts of dependencies look at it, so cargo would rebuild nearly all of them, with unstable features.
+/// Stable rustdoc writes JSON only with `RUSTC_BOOTSTRAP`, which enables unstable options; the alternative is
+/// a second, nightly toolchain. Only rustdoc receives the variable: build scripts of dependencies read it, so
+/// Cargo would rebuild most of them, with unstable features.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);
@@ -114,10 +115,10 @@ fn metadata(root: &Path) -> Result<Metadata> {
         .output()
         .context("cargo can't be run")?;
     ensure!(output.status.success(), "cargo metadata failed");
-    serde_json::from_slice(&output.stdout).context("what cargo metadata says has an unknown form")
+    serde_json::from_slice(&output.stdout).context("unknown format of the output of cargo metadata")
 }
 
-/// Each package that has a library and is published, with the library's name.
+/// Returns each published package that has a library, with the name of the library.
 fn published(metadata: &Metadata) -> impl Iterator<Item = (&Package, &str)> {
     let packages = metadata.packages.iter();
     packages.filter_map(|package| {
@@ -132,7 +133,8 @@ fn published(metadata: &Metadata) -> impl Iterator<Item = (&Package, &str)> {
 
 /// Builds the documentation of all libraries as JSON.
 ///
-/// The packages and features are those of the HTML documentation, so that CI checks the dependencies once for both.
+/// The packages and features are those of the HTML documentation, so that CI checks the dependencies only
+/// once.
 fn document(root: &Path) -> Result<()> {
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
     let status = Command::new(env!("CARGO"))
@@ -167,13 +169,13 @@ fn read(json: &Path) -> Result<PublicApi> {
         .build();
     api.with_context(|| {
         format!(
-            "can't read {}; if this rustdoc is newer than the crate `public-api` knows, raise that in Cargo.toml",
+            "can't read {}; if rustdoc is newer than the crate `public-api` supports, update the crate in Cargo.toml",
             json.display()
         )
     })
 }
 
-/// The lines of an API, in the order of its paths.
+/// Returns the lines of an API, in the order of paths.
 fn lines(api: &PublicApi) -> String {
     let rendered: BTreeMap<_, _> = api
         .items()
@@ -199,12 +201,12 @@ fn lines(api: &PublicApi) -> String {
     lines
 }
 
-/// Whether a line is the head of a trait's implementation.
+/// Returns whether a line is the head of an implementation of a trait.
 fn is_trait_impl(line: &str) -> bool {
     line.starts_with("impl") && line.contains(" for ")
 }
 
-/// The lines that only one of the texts has; empty if both have the same.
+/// Returns the lines that only one of the texts contains; empty if the texts are equal.
 fn difference(kept: &str, present: &str) -> String {
     let set = |text| str::lines(text).collect::<BTreeSet<_>>();
     let (kept, present) = (set(kept), set(present));
@@ -217,7 +219,7 @@ fn difference(kept: &str, present: &str) -> String {
             .difference(&kept)
             .map(|line| (item(line), '+', line)),
     );
-    // The old line of an item stands before its new one.
+    // The old line of an item is before its new line.
     changed.sort_by_key(|&(item, sign, _)| (item, sign == '+'));
     let lines = changed
         .iter()
@@ -225,7 +227,7 @@ fn difference(kept: &str, present: &str) -> String {
     lines.collect()
 }
 
-/// The path of the item in a line, for sorting; for an implementation, the whole line.
+/// Returns the path of the item in a line, for sorting; for an implementation, the whole line.
 fn item(line: &str) -> &str {
     if line.starts_with("impl") {
         return line;

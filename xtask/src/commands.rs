@@ -1,10 +1,10 @@
-//! `cargo xtask commands`: every command of the documents runs in CI, or has a reason.
+//! `cargo xtask commands`: checks that CI runs every command of the documents, or that an exception exists.
 //!
-//! Commands that start a server or use one run here, as typed and in their order.
-//! For each other command, a stage of `.ci/run` has the same text, or `exceptions.rs` has an entry.
-//! The documents are all Markdown files of the workspace, and their commands are the lines of blocks of `sh`.
+//! Commands that start or use a server are run here, unchanged and in order. Each other command is in a stage
+//! of `.ci/run` with the same text, or has an entry in `exceptions.rs`. The documents are all Markdown files
+//! of the workspace, and their commands are the lines of `sh` blocks.
 //!
-//! Commands in running text and in tables are not read.
+//! Commands in running text and in tables are not checked.
 
 mod shell;
 mod document;
@@ -29,17 +29,17 @@ use stages::Stages;
 /// The script with the stages of CI.
 const SCRIPT: &str = ".ci/run";
 
-/// The document that a reader sees first; the others are in the order of their paths.
+/// The first document. The others follow in the order of their paths.
 const FIRST: &str = "README.md";
 
-/// Programs that users of the server have.
+/// Programs that the documents require.
 const PROGRAMS: [&str; 2] = ["curl", "kubectl"];
 
-/// Runs the commands of these documents, or of all if none is named, and reports each command once it is done.
+/// Runs the commands of these documents, or of all documents if none is named, and reports each command.
 ///
 /// # Errors
 ///
-/// A command of any document has no category, one fails, or a named document has none.
+/// A command of any document has no category, a command fails, or a named document has no commands.
 pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result<()> {
     let mut steps = plan(root)?;
     for document in documents {
@@ -67,11 +67,11 @@ pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result
     Ok(())
 }
 
-/// The commands of all documents with their actions.
+/// Returns the commands of all documents with their actions.
 ///
 /// # Errors
 ///
-/// A file can't be read, or there are findings.
+/// A file can't be read, or a command or exception is wrong.
 fn plan(root: &Path) -> Result<Vec<(Command, Action)>> {
     let script = root.join(SCRIPT);
     let script =
@@ -98,7 +98,8 @@ fn perform(session: &mut Session<'_>, command: &Command, action: &Action) -> Res
     }
 }
 
-/// Checks that the programs exist, and builds the one that the documents start, since the limits don't include a build.
+/// Checks that the programs exist, and builds the program that the documents start, because the time limits
+/// do not include a build.
 fn prepare(root: &Path) -> Result<()> {
     for program in PROGRAMS {
         let search = format!("command -v {program}");
@@ -125,7 +126,7 @@ fn prepare(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The folder for the output of the commands, in the target directory.
+/// Returns the folder for the output of the commands, in the target directory.
 fn logs() -> Result<PathBuf> {
     let program = std::env::current_exe().context("the path of this program is unknown")?;
     let target = program

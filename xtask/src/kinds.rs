@@ -1,8 +1,10 @@
-//! `cargo xtask kinds`: writes the embedded server's tables of built-in kinds, of their fields and of their protobuf messages.
+//! `cargo xtask kinds`: writes the embedded server's tables of built-in kinds, their fields and their
+//! protobuf messages.
 //!
-//! The tables are a function of the pinned Go modules of one release and nothing else, so they say the same on every machine.
-//! They hold what a Kubernetes API server serves without any `--runtime-config`: every stable version, and no beta or alpha one
-//! (`DefaultAPIResourceConfigSource` in `pkg/controlplane/instance.go` of that module).
+//! The tables depend only on the pinned Go modules of one release, so they are the same on every machine.
+//! They contain the API that a Kubernetes server serves without `--runtime-config`: all stable versions, and
+//! no beta or alpha versions (`DefaultAPIResourceConfigSource` in `pkg/controlplane/instance.go` of that
+//! module).
 
 mod corpus;
 mod discovery;
@@ -19,32 +21,33 @@ use discovery::{GroupList, Resource, ResourceList};
 
 use crate::mode::Mode;
 
-/// The module whose discovery documents are read; the server behaves as this version.
+/// The module with the discovery documents. The embedded server behaves as this version.
 const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
 
-/// The version of the modules with its types, which are released together with it.
+/// The version of the modules with the types, which are released together with [`MODULE`].
 const TYPES_VERSION: &str = "v0.36.3";
 
-/// Where the table of kinds stands, from the workspace root.
+/// Path of the table of kinds, from the workspace root.
 const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
 
-/// Where the table of fields stands, from the workspace root.
+/// Path of the table of fields, from the workspace root.
 const SCHEMA: &str = "crates/apiserver/src/kinds/schema_v1_36.tsv";
 
-/// Where the table of messages stands, from the workspace root.
+/// Path of the table of messages, from the workspace root.
 const WIRE: &str = "crates/apiserver/src/kinds/wire_v1_36.tsv";
 
-/// Where the pairs for tests stand, from the workspace root.
+/// Path of the pairs for tests, from the workspace root.
 const CORPUS: &str = "crates/apiserver/src/protobuf/corpus_v1_36.tsv.gz";
 
-/// What `*` in the column of verbs stands for: most kinds serve exactly these.
+/// The verbs that `*` abbreviates. Most kinds support exactly these.
 const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";
 
-/// Makes the tables and writes or checks them; the message says what was done.
+/// Generates the tables, writes or checks them, and returns the report to print.
 ///
 /// # Errors
 ///
-/// Go is missing, a module can't be had, a document has an unknown form, or (with [`Mode::Check`]) a file differs.
+/// Go is missing, a module can't be downloaded, a document has an unknown format, or (with [`Mode::Check`]) a
+/// file differs.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let module = download(MODULE)?;
     let folder = module.join("api/discovery");
@@ -99,12 +102,12 @@ fn apply(mode: Mode, root: &Path, file: &str, content: &str) -> Result<()> {
     }
 }
 
-/// The lines of a table that are not its header.
+/// Returns the lines of a table without its header.
 fn rows(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// The kinds that a table's resources and subresources have, as `apiVersion/Kind`.
+/// Returns the kinds of the resources and subresources of a table, as `apiVersion/Kind`.
 fn kinds_of(table: &str) -> BTreeSet<String> {
     let mut kinds = BTreeSet::new();
     for row in rows(table) {
@@ -120,9 +123,9 @@ fn kinds_of(table: &str) -> BTreeSet<String> {
     kinds
 }
 
-/// Where the discovery documents come from: a folder, or a test's own.
+/// The origin of the discovery documents: a folder, or documents of a test.
 trait Source {
-    /// The JSON text of one document.
+    /// Returns the JSON of one document.
     fn read(&self, name: &str) -> Result<String>;
 }
 
@@ -137,13 +140,13 @@ impl Source for Documents {
     }
 }
 
-/// Has Go fetch a module (once; it keeps a verified copy) and tells its folder.
+/// Downloads a module with Go, unless its module cache has it, and returns the folder.
 fn download(module: &str) -> Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", module])
         .current_dir(std::env::temp_dir())
         .output()
-        .context("can't run `go`; the table of kinds comes from a Go module, so install Go")?;
+        .context("can't run `go`; the tables are generated from Go modules, so install Go")?;
     let report: discovery::Download = serde_json::from_slice(&output.stdout)
         .context("`go mod download -json` printed no report")?;
     match report {
@@ -151,11 +154,13 @@ fn download(module: &str) -> Result<PathBuf> {
             error: Some(error), ..
         } => bail!("can't download {module}: {error}"),
         discovery::Download { dir: Some(dir), .. } => Ok(dir),
-        discovery::Download { .. } => bail!("`go mod download -json` named no folder for {module}"),
+        discovery::Download { .. } => {
+            bail!("`go mod download -json` printed no folder for {module}")
+        }
     }
 }
 
-/// The whole file: a header, and one row per resource, ordered by group, version and plural.
+/// Returns the table of kinds: a header, and one row per resource, sorted by group, version and plural name.
 fn table(source: &dyn Source) -> Result<String> {
     let mut rows = BTreeMap::new();
     read_version(source, "api__v1.json", ("", "v1"), true, &mut rows)?;
@@ -190,7 +195,7 @@ fn header() -> String {
     )
 }
 
-/// Whether a version is a stable one: `v1`, not `v1beta1`.
+/// Returns whether a version is stable: `v1`, not `v1beta1`.
 fn is_stable(version: &str) -> bool {
     version.strip_prefix('v').is_some_and(|digits| {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -276,7 +281,7 @@ fn verbs(resource: &Resource) -> String {
     }
 }
 
-/// Sorted values in one cell: the order of discovery carries no meaning for verbs, names and subresources.
+/// Joins values into one cell, sorted, because the order of verbs, names and subresources has no meaning.
 fn cell(values: &[String], separator: &str) -> String {
     if values.is_empty() {
         return "-".to_owned();
@@ -332,14 +337,14 @@ mod tests {
                     r#"{"groupVersion": "autoscaling/v2", "resources": [
                         {"name": "scalers", "kind": "Scaler", "singularName": "scaler", "namespaced": false, "verbs": ["get"]}]}"#
                 }
-                other => bail!("nobody should read {other}"),
+                other => bail!("unexpected read of {other}"),
             };
             Ok(text.to_owned())
         }
     }
 
     #[test]
-    fn stable_versions_become_one_sorted_row_per_resource_with_subresources_folded_in() {
+    fn each_resource_of_a_stable_version_has_one_row_with_its_subresources() {
         let table = table(&Fake).unwrap();
         let rows: Vec<_> = table
             .lines()
@@ -372,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_names_the_command_and_the_module_version() {
+    fn the_header_contains_the_command_and_the_module_version() {
         let table = table(&Fake).unwrap();
         assert!(
             table.starts_with("# Written by `cargo xtask kinds` from k8s.io/kubernetes@v1.36.3")
@@ -388,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_another_version_is_refused() {
+    fn a_document_of_another_version_is_rejected() {
         let error =
             read_version(&Fake, "api__v1.json", ("", "v2"), true, &mut Rows::new()).unwrap_err();
         assert_eq!(error.to_string(), "api__v1.json describes v1, not v2");

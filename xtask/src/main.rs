@@ -1,6 +1,6 @@
-//! The project's own commands, `cargo xtask …`: checks that no other tool makes, and tables that are written by a program.
+//! The commands of this project, `cargo xtask …`: additional checks, generated tables, and releases.
 //!
-//! Everything here is for people and CI working on the project; no published crate links it.
+//! They are for developers and CI. No published crate depends on this one.
 
 mod mode;
 mod program;
@@ -19,7 +19,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::mode::Mode;
 
-/// The arguments of the command line, without those of programs, which are in the table.
+/// The arguments, except those of the programs in [`program`].
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about)]
 struct Arguments {
@@ -29,7 +29,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Check what compiler and clippy don't: order of modules, sizes, names, docs that point somewhere
+    /// Check the rules that neither the compiler nor clippy checks: module order, sizes, names, links
     Tidy,
     /// Write the public API of each published library to its `api.txt`
     Api {
@@ -43,15 +43,16 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Make the packages, the archive, the SBOM and the notes of a release, and upload nothing
+    /// Build the packages, the archive, the SBOM and the notes of a release, without an upload
     Release {
         /// Only check what a release needs: no builds, no files
         #[arg(long)]
         check: bool,
     },
-    /// Run the commands of the documents, or check that a stage of CI does (needs bash, curl and kubectl)
+    /// Run the commands in the documents, or check that a stage of CI runs them (needs bash, curl and
+    /// kubectl)
     Commands {
-        /// Only those of these documents: `docs/server.md`
+        /// Run only the commands of these documents, for example `docs/server.md`
         documents: Vec<String>,
     },
 }
@@ -107,7 +108,7 @@ fn run() -> Result<ExitCode> {
 
 #[expect(
     clippy::print_stdout,
-    reason = "a command line's answer goes to standard output"
+    reason = "a command prints its result to standard output"
 )]
 fn say(line: &str) {
     println!("{line}");

@@ -1,16 +1,16 @@
-//! What a command does with the files that it makes.
+//! Whether a command writes or checks its files.
 
-/// What to do with a file once it is made.
+/// The use of generated file content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Replace it.
+    /// Replace the file.
     Write,
-    /// Leave it alone, and fail if it differs.
+    /// Keep the file, and fail if it differs.
     Check,
 }
 
 impl Mode {
-    /// The mode of a command that has the flag `--check`.
+    /// Returns the mode for the value of the flag `--check`.
     pub(crate) fn of(check: bool) -> Mode {
         if check { Mode::Check } else { Mode::Write }
     }

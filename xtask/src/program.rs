@@ -1,6 +1,6 @@
-//! The programs that `cargo xtask` builds and runs, as a table.
+//! The table of the programs that `cargo xtask` builds and runs.
 //!
-//! Each is a package of its own, so that this one is built without the library, the server and their dependencies.
+//! Each program is a separate package, so that this package does not depend on the library or the server.
 
 use std::{
     path::Path,
@@ -10,15 +10,15 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-/// A program that parses its own options, `--help` too.
+/// A program that parses its own options, including `--help`.
 pub(crate) struct Program {
     /// The subcommand of `cargo xtask`.
     name: &'static str,
-    /// The subcommand that this one belongs to, if it belongs to one.
+    /// The parent subcommand, if any.
     group: Option<&'static Group>,
-    /// What it does.
+    /// The description in the help.
     about: &'static str,
-    /// The folder of its workspace.
+    /// The folder of its workspace, relative to the root.
     workspace: &'static str,
     package: &'static str,
     profile: &'static str,
@@ -32,15 +32,15 @@ struct Group {
 
 const CONFORMANCE: Group = Group {
     name: "conformance",
-    about: "Compare with what others do",
+    about: "Compare the library with other implementations",
 };
 
-/// All programs, in the order in which the help lists them.
+/// All programs, in the order of the help.
 const PROGRAMS: [Program; 5] = [
     Program {
         name: "simulate",
         group: None,
-        about: "Let informers live through drawn changes and faults, and check that all comes right",
+        about: "Run informers under random changes and faults, and check that they reach the correct state",
         workspace: "",
         package: "kube-informer-simulation",
         profile: "dev",
@@ -48,7 +48,7 @@ const PROGRAMS: [Program; 5] = [
     Program {
         name: "crash",
         group: None,
-        about: "Kill a server with a data directory under writes, and look what is left",
+        about: "Kill a server with a data directory during writes, and check the remaining data",
         workspace: "",
         package: "kube-informer-crash",
         profile: "dev",
@@ -56,7 +56,7 @@ const PROGRAMS: [Program; 5] = [
     Program {
         name: "bench",
         group: None,
-        about: "Measure the informer and its peers side by side, and write BENCHMARKING.md (needs Go)",
+        about: "Measure the informer and its peers, and write BENCHMARKING.md (needs Go)",
         workspace: "bench",
         package: "runner",
         profile: "release",
@@ -64,7 +64,7 @@ const PROGRAMS: [Program; 5] = [
     Program {
         name: "fuzz",
         group: None,
-        about: "Give the fuzz targets their corpus and mutations of it",
+        about: "Run the fuzz targets on their corpus and on mutations of it",
         workspace: "",
         package: "kube-informer-fuzz",
         profile: "dev",
@@ -72,7 +72,7 @@ const PROGRAMS: [Program; 5] = [
     Program {
         name: "oracle",
         group: Some(&CONFORMANCE),
-        about: "Give client-go and the library the same drawn sequences of operations (needs Go)",
+        about: "Run the same random sequences of operations in client-go and the library (needs Go)",
         workspace: "",
         package: "kube-informer-differential",
         profile: "dev",
@@ -92,7 +92,7 @@ pub(crate) fn add_to(xtask: Command) -> Command {
     })
 }
 
-/// The program that was typed, with the options for it; `None` for another subcommand.
+/// Returns the program of the command line and its options, or `None` for another subcommand.
 pub(crate) fn typed(xtask: &ArgMatches) -> Option<(&'static Program, Vec<String>)> {
     PROGRAMS.iter().find_map(|program| {
         let inside = match program.group {
@@ -111,7 +111,7 @@ impl Program {
     fn command(&self) -> Command {
         let options = Arg::new(OPTIONS)
             .value_name("OPTIONS")
-            .help("--help tells them")
+            .help("Options of the program; --help lists them")
             .action(ArgAction::Append)
             .num_args(1..)
             .trailing_var_arg(true)
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_behind_a_program_is_passed_on() {
+    fn all_options_after_a_program_are_passed_to_it() {
         let line = ["xtask", "simulate", "--seeds", "1..3", "--help"];
         let options = ["--seeds", "1..3", "--help"].map(str::to_owned);
         assert_eq!(

@@ -1,7 +1,8 @@
-//! `cargo xtask release`: everything that a release needs, in a folder of the target directory; it uploads nothing.
+//! `cargo xtask release`: writes all files of a release to a folder of the target directory, without an
+//! upload.
 //!
-//! The checks are first, and the long builds last.
-//! A person tags the commit and publishes; the message at the end has the commands.
+//! The checks run first, and the long builds last. The maintainer tags the commit and publishes; the report
+//! contains the commands.
 
 mod process;
 mod changelog;
@@ -36,10 +37,11 @@ const PROGRAM_BYTES_MAX: u64 = 20_000_000;
 /// The file with the section of the changelog.
 const NOTES: &str = "release-notes.md";
 
-/// The version of Kubernetes for `k8s-openapi` in builds of a library alone, as in the feature of [`PACKAGE`].
+/// The version of Kubernetes for `k8s-openapi` in builds of a library alone, as in the feature of
+/// [`PACKAGE`].
 const KUBERNETES: (&str, &str) = ("K8S_OPENAPI_ENABLED_VERSION", "1.36");
 
-/// Makes a release, or only checks what it needs; the message says what was done.
+/// Makes a release, or only checks its requirements, and returns the report to print.
 ///
 /// # Errors
 ///
@@ -68,13 +70,13 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     }
 }
 
-/// A release on its way.
+/// A release in progress.
 struct Release<'a> {
     root: &'a Path,
     metadata: &'a Metadata,
     version: String,
     commit: Commit,
-    /// The target that the program is built for, which is this machine's.
+    /// The target of the program: that of this machine.
     target: String,
     /// The folder of the results.
     output: PathBuf,
@@ -118,7 +120,7 @@ impl<'a> Release<'a> {
         self.checksums()
     }
 
-    /// Packages the crates and copies them; the dry run has compiled the same files.
+    /// Packages the crates and copies them. The dry run has compiled the same files.
     fn package(&self) -> Result<()> {
         let mut cargo = cargo(self.root);
         cargo.args(["package", "--quiet", "--locked", "--no-verify"]);
@@ -140,7 +142,7 @@ impl<'a> Release<'a> {
         let mut cargo = cargo(self.root);
         cargo.args(["build", "--locked", "--profile", "dist"]);
         cargo.args(["--package", PACKAGE]);
-        // It would change the folder of the program.
+        // The variable would change the folder of the program.
         cargo.env_remove("CARGO_BUILD_TARGET");
         process::run(&mut cargo, "correct the code, or free 3 GB of memory")?;
         let program = self.metadata.target_directory.join("dist").join(PROGRAM);
@@ -161,18 +163,18 @@ impl<'a> Release<'a> {
         Ok(program)
     }
 
-    /// Writes the archive, and the bill of materials beside it.
+    /// Writes the archive, and the bill of materials next to it.
     fn archive(&self, program: &Path) -> Result<()> {
         let (sbom, licences) = self.materials()?;
         let folder = self.root.join("crates/cli");
         let entries = archive::entries(program, &folder, &licences, &sbom);
         let name = archive::name(PROGRAM, &self.version, &self.target);
         archive::write(&self.output, &name, &entries, &self.commit.seconds)?;
-        // The archive has it.
+        // The archive contains it.
         fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
     }
 
-    /// Writes the bill of materials and the licences of what the program contains.
+    /// Writes the bill of materials, and the licences of the packages in the program.
     fn materials(&self) -> Result<(PathBuf, PathBuf)> {
         let lock =
             fs::read_to_string(self.root.join("Cargo.lock")).context("can't read Cargo.lock")?;
@@ -197,7 +199,7 @@ impl<'a> Release<'a> {
         Ok((sbom, licences))
     }
 
-    /// Writes the checksums of everything but the notes.
+    /// Writes the checksums of all files except the notes.
     fn checksums(&self) -> Result<()> {
         let mut names = names(&self.output)?;
         names.retain(|name| name != NOTES);
@@ -206,7 +208,7 @@ impl<'a> Release<'a> {
         write(&self.output.join("SHA256SUMS"), &sums)
     }
 
-    /// What was made, and the next steps.
+    /// Returns the report: the files and the next steps.
     fn report(&self, section: &Section) -> Result<String> {
         let (version, commit, output) = (&self.version, &self.commit.id, self.output.display());
         let mut report = format!("{output}, from commit {commit}:\n");
@@ -219,7 +221,7 @@ impl<'a> Release<'a> {
     }
 }
 
-/// The next steps after a release was made.
+/// Returns the next steps after a release was made.
 fn next(section: &Section, version: &str, commit: &str) -> String {
     if !section.is_dated {
         return heading(section, version);
@@ -231,7 +233,7 @@ fn next(section: &Section, version: &str, commit: &str) -> String {
     )
 }
 
-/// What the changelog still needs.
+/// Returns the next step for the changelog.
 fn heading(section: &Section, version: &str) -> String {
     if section.is_dated {
         format!("CHANGELOG.md has a section for {version}")
@@ -242,7 +244,7 @@ fn heading(section: &Section, version: &str) -> String {
     }
 }
 
-/// Fails with every finding in the manifests of the published packages.
+/// Fails with all findings in the manifests of the published packages.
 fn check_manifests(metadata: &Metadata) -> Result<()> {
     let findings: Vec<_> = metadata.published().flat_map(manifests::findings).collect();
     ensure!(findings.is_empty(), "{}", findings.join("\n"));
@@ -266,11 +268,11 @@ fn cargo(root: &Path) -> Command {
     cargo
 }
 
-/// The target of the machine, in the output of `rustc -vV`.
+/// Returns the target of the machine, in the output of `rustc -vV`.
 ///
 /// # Errors
 ///
-/// There is none, or it is not Linux.
+/// The output has no target, or the machine is not Linux.
 fn host(rustc: &str) -> Result<String> {
     let host = rustc.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.context("`rustc -vV` names no host")?;
@@ -281,7 +283,7 @@ fn host(rustc: &str) -> Result<String> {
     Ok(host.to_owned())
 }
 
-/// The names of the files in a folder, sorted.
+/// Returns the names of the files in a folder, sorted.
 fn names(folder: &Path) -> Result<Vec<String>> {
     let failed = || format!("can't list {}", folder.display());
     let mut names = Vec::new();
@@ -302,7 +304,7 @@ fn size(file: &Path) -> Result<u64> {
     Ok(found.len())
 }
 
-/// A size in decimal units.
+/// Returns a size in decimal units.
 fn shown(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
@@ -311,7 +313,7 @@ fn shown(bytes: u64) -> String {
     }
 }
 
-/// Reports a step on standard error, where Cargo reports its own.
+/// Prints a step to standard error, as Cargo does.
 fn step(what: &str) {
     eprintln!("== {what}");
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask tidy`: the rules of this project that neither the compiler nor clippy knows.
+//! `cargo xtask tidy`: checks the rules of this project that neither the compiler nor clippy checks.
 //!
-//! Each rule is a file of its own under `tidy/`, a function from texts to [`Finding`]s that reads no disk, so a test can plant a violation in a string.
-//! The rules read text, not syntax trees: they may miss what is written in an unusual way, and they need no parser to keep up with the language.
-//! `cargo test --workspace` runs the whole check as a test.
+//! Each rule is a file under `tidy/` with a function from texts to [`Finding`]s. Rules read no files, so
+//! tests pass a violation as a string. Rules use tokens and lines, not syntax trees, so they need no parser
+//! of the whole language, and may miss unusual code. `cargo test --workspace` runs the whole check as a test.
 
 mod finding;
 mod rust;
@@ -33,7 +33,7 @@ use rust::Source;
 /// The crate whose public signatures are checked.
 const LIBRARY: &str = "crates/informer";
 
-/// Every finding in the workspace at `root`, ordered by path and line.
+/// Returns all findings in the workspace at `root`, sorted by path and line.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The rules that hold for the library alone.
+/// Returns the findings of the rules that apply only to the library.
 fn library(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let Some(manifest) = tree.text(&format!("{LIBRARY}/Cargo.toml")) else {
         return Vec::new();

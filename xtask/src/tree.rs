@@ -1,26 +1,26 @@
-//! The workspace as a sorted map from path to text, for checks of its files.
+//! Reads the workspace into a sorted map from path to text, for checks of its files.
 //!
-//! Of other files, such as pictures, only the paths are known.
-//! Hidden folders and build output are left out, except those that belong to the repository.
+//! Of other files, such as pictures, only the paths are read. Build output and hidden folders are skipped,
+//! except the hidden folders that belong to the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// Endings of the files whose text is read.
+/// Extensions of the files whose text is read.
 const ENDINGS: [&str; 4] = ["rs", "md", "toml", "go"];
 
-/// Folders that hold no source of ours; `mutants.out` and its backups are cargo-mutants' reports.
+/// Folders without source of this project. `mutants.out` and its backup are reports of cargo-mutants.
 const SKIPPED: [&str; 3] = ["target", "mutants.out", "mutants.out.old"];
 
-/// Hidden folders that are not left out.
+/// Hidden folders that are read.
 const HIDDEN: [&str; 3] = [".cargo", ".ci", ".github"];
 
 /// The text files of the workspace.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
-    /// All files and folders, from the workspace root, which is the empty path.
+    /// All files and folders, relative to the workspace root. The root is the empty path.
     paths: BTreeSet<String>,
 }
 
@@ -48,7 +48,7 @@ impl Tree {
         Tree { files, paths }
     }
 
-    /// The files with this ending, ordered by path.
+    /// Returns the files with this extension, sorted by path.
     pub(crate) fn files(&self, ending: &str) -> impl Iterator<Item = (&str, &str)> {
         self.files
             .iter()
@@ -56,17 +56,18 @@ impl Tree {
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// The text of one file, `None` if it does not exist.
+    /// Returns the text of a file, or `None` if it was not read.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
 
-    /// Whether this path from the workspace root is a file or a folder.
+    /// Returns whether this path from the workspace root is a file or a folder.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.paths.contains(path)
     }
 
-    /// Whether this path, counted from the root or from any folder, is a file or a folder.
+    /// Returns whether a file or folder has this path from the root or from any folder. Only files whose text
+    /// is read count.
     pub(crate) fn contains_below(&self, path: &str) -> bool {
         let path = format!("/{}", path.trim_end_matches('/'));
         let folder = format!("{path}/");

@@ -1,9 +1,9 @@
-//! The bodies of lists and watches, made while they are sent.
+//! The bodies of lists and watches, written while they are sent.
 //!
 //! Guarantees:
-//! - a body holds the chunks of a few objects at a time, and makes more when the connection asks for them;
-//! - a list and the initial events of a watch show the objects as of one moment;
-//! - events come in order, none twice and none left out, until the watch is cut.
+//! - a body holds the chunks of a few objects at a time, and writes more when the connection polls it;
+//! - a list, and the initial events of a watch, contain the objects at one moment;
+//! - a watch delivers every event exactly once and in order, until it is cut.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -22,24 +22,24 @@ use crate::refusal::Refusal;
 use crate::slot::Encoding;
 use crate::source::{Follower, Reader};
 
-/// About how many bytes are made at once: few enough for the cache of a core.
+/// Approximate number of bytes written per step. They fit in the cache of a core.
 const MADE: usize = 64 * 1024;
 
-/// How many objects or changes are looked up at once; this many pods are about as many bytes as are made at once.
+/// Number of objects or changes read from the source at once; this many pods have about [`MADE`] bytes.
 const BATCH: usize = 8;
 
-/// What may be made at once: a batch is begun before it is full.
+/// Capacity of the output in bytes: [`MADE`], and a batch that starts just below it.
 const CAPACITY: usize = 3 * MADE;
 
-/// Any body.
+/// The body of every response.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// A body of one piece.
+/// Returns a body with all its bytes in memory.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }
 
-/// A watch that ends with the event that says why.
+/// Returns the body of a watch with one error event.
 pub(crate) fn refused(refusal: &Refusal, framing: &Framing, buffer: Buffer) -> Body {
     let (mut out, mut chunks) = (Output::new(buffer), VecDeque::new());
     framing.error(refusal, &mut out);
@@ -48,7 +48,9 @@ pub(crate) fn refused(refusal: &Refusal, framing: &Framing, buffer: Buffer) -> B
     StreamBody::new(stream::iter(chunks.into_iter().map(frame))).boxed_unsync()
 }
 
-/// The objects of a range, as of the reader's moment.
+/// Returns the body of a list: the objects of a range at the reader's moment.
+///
+/// `next` contains the token of the next page and the number of remaining objects.
 pub(crate) fn list(
     reader: Reader,
     framing: Framing,
@@ -82,7 +84,7 @@ pub(crate) fn list(
     StreamBody::new(stream::iter(list.map(frame))).boxed_unsync()
 }
 
-/// Changes after the follower's moment, behind the objects as of it if `initial` says so.
+/// Returns the body of a watch: the initial events, if any, then the changes after the follower's moment.
 pub(crate) fn watch(
     follower: Follower,
     framing: Framing,
@@ -110,32 +112,32 @@ pub(crate) fn watch(
     StreamBody::new(chunks).boxed_unsync()
 }
 
-/// What a watch begins with.
+/// The initial events of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Initial {
-    /// Changes only.
+    /// No initial events.
     None,
     /// All objects.
     Objects,
-    /// All objects, and a bookmark that says so.
+    /// All objects, then a bookmark that ends the initial events.
     ObjectsAndBookmark,
 }
 
-/// What is left of a list.
+/// The part of a list that is not sent yet.
 struct List {
     first: usize,
     objects: Range<usize>,
     reader: Reader,
     framing: Framing,
-    /// For the end of the list; `None` once that is written.
+    /// The metadata for the end of the list; `None` after the end is written.
     meta: Option<ListMeta>,
     out: Output,
     chunks: VecDeque<Bytes>,
 }
 
-/// What is left of a watch.
+/// The state of a watch.
 struct Watch {
-    /// The objects that it has not shown yet, and whether a bookmark follows; `None` behind both.
+    /// The objects without an initial event yet, and whether a bookmark follows; `None` after both.
     initial: Option<(Range<usize>, bool)>,
     follower: Follower,
     framing: Framing,
@@ -149,7 +151,7 @@ fn frame(chunk: Bytes) -> Result<Frame<Bytes>, Infallible> {
     Ok(Frame::data(chunk))
 }
 
-/// Writes objects as of the reader's moment until enough is made.
+/// Writes objects at the reader's moment until the output has [`MADE`] bytes or `objects` is empty.
 fn put_objects(
     reader: &Reader,
     objects: &mut Range<usize>,
@@ -173,7 +175,7 @@ fn put_objects(
 // === impl List ===
 
 impl List {
-    /// Makes more of the list; false at its end.
+    /// Writes the next part of the list. Returns false if the list is complete.
     fn make(&mut self) -> bool {
         let Some(meta) = &self.meta else {
             return false;
@@ -217,7 +219,7 @@ impl Iterator for List {
 // === impl Watch ===
 
 impl Watch {
-    /// The next chunk; `None` when the watch is cut.
+    /// Returns the next chunk, or `None` if the watch is cut.
     async fn next(&mut self) -> Option<Bytes> {
         while self.chunks.is_empty() {
             if self.initial.is_none() {
@@ -236,7 +238,7 @@ impl Watch {
                 }
                 None => self.put_changes(),
             };
-            // As a watch of kube-apiserver does when its channel is empty.
+            // kube-apiserver flushes a watch when its channel is empty.
             if self.initial.is_none() && self.follower.is_current() {
                 self.out.flush();
             }

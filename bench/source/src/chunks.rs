@@ -1,44 +1,47 @@
-//! Where the chunks of a body end.
+//! Splits bodies into chunks.
 //!
 //! Guarantees:
-//! - [`Chunking::Server`] cuts a body exactly where Go's HTTP server cuts that of kube-apiserver;
+//! - with [`Chunking::Server`], chunks have the boundaries that Go's HTTP server gives the bodies of
+//!   kube-apiserver;
 //! - the bytes of a body do not depend on the chunking, and a chunk is never empty.
 //!
-//! Go's server has one buffer per response (`bufio.Writer`): 2,048 bytes over HTTP/1.1 (`bufferBeforeChunkingSize` in `net/http`), 4,096 over HTTP/2 (`handlerChunkBytes`).
-//! A write that does not fit fills the buffer, which leaves as one chunk; what is left, if it is larger than the buffer, leaves as one more chunk without being copied.
-//! kube-apiserver writes each event of a watch in JSON with one write, so an event above the buffer's size is one chunk unless smaller events precede it.
-//! In lists, and in protobuf, a short write (a comma, a length) precedes each object, so an object is two chunks.
+//! Go's server has one buffer per response (`bufio.Writer`): 2,048 bytes over HTTP/1.1
+//! (`bufferBeforeChunkingSize` in `net/http`), 4,096 over HTTP/2 (`handlerChunkBytes`). A write that does not
+//! fit fills the buffer, which is sent as one chunk. If the remaining bytes are more than the buffer holds,
+//! they are sent as a second chunk, without a copy. kube-apiserver writes each JSON event of a watch with one
+//! write, so an event larger than the buffer is one chunk, unless smaller events precede it. In lists, and in
+//! protobuf, a short write (a comma, a length) precedes each object, so an object is two chunks.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use clap::ValueEnum;
 
-/// How bodies are cut into chunks: of HTTP/1.1, or DATA frames of HTTP/2.
+/// How bodies are split into chunks of HTTP/1.1 or DATA frames of HTTP/2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Chunking {
-    /// As kube-apiserver does: about one chunk per object.
+    /// The chunks of kube-apiserver: one or two per large object.
     #[default]
     Server,
-    /// Chunks of 64 KiB and more, several objects each; to compare with measurements made that way.
+    /// Chunks of 64 KiB and more, several objects each; comparable only with other measurements of this mode.
     Large,
 }
 
 /// The buffer of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
-    /// Go's, of this many bytes.
+    /// The buffer of Go's server, with its size in bytes.
     Go(usize),
-    /// Everything until it is taken.
+    /// All bytes until the chunks are taken.
     Unlimited,
 }
 
-/// The part of a body that is made and not sent yet.
+/// The part of a body that is written and not sent yet.
 #[derive(Debug)]
 pub(crate) struct Output {
     buffer: Buffer,
     bytes: Vec<u8>,
-    /// Where each chunk that is complete ends in `bytes`.
+    /// The end of each complete chunk in `bytes`.
     ends: VecDeque<usize>,
     /// The end of the last write.
     written: usize,
@@ -47,7 +50,7 @@ pub(crate) struct Output {
 // === impl Chunking ===
 
 impl Chunking {
-    /// The buffer of a response in this version of HTTP.
+    /// Returns the buffer of a response in this version of HTTP.
     pub(crate) fn buffer(self, version: http::Version) -> Buffer {
         match self {
             Chunking::Server if version == http::Version::HTTP_2 => Buffer::Go(4_096),
@@ -69,17 +72,17 @@ impl Output {
         }
     }
 
-    /// Bytes that are not taken yet.
+    /// Returns the number of bytes that are not taken yet.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Makes room for this many more bytes.
+    /// Reserves capacity for this many more bytes.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }
 
-    /// One call of Go's `Write`, with the bytes that `put` appends.
+    /// Performs one call of Go's `Write`, with the bytes that `put` appends.
     pub(crate) fn write(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         put(&mut self.bytes);
         let Buffer::Go(size) = self.buffer else {
@@ -101,7 +104,7 @@ impl Output {
         self.written = end;
     }
 
-    /// Go's `Flush`: what is buffered leaves as a chunk.
+    /// Performs Go's `Flush`: ends a chunk after the buffered bytes.
     pub(crate) fn flush(&mut self) {
         let sent = self.ends.back().copied().unwrap_or_default();
         if self.written > sent {
@@ -109,7 +112,7 @@ impl Output {
         }
     }
 
-    /// Takes all chunks that are complete; a buffer without a limit is flushed for it.
+    /// Moves all complete chunks to `chunks`. An unlimited buffer is flushed first.
     pub(crate) fn take(&mut self, chunks: &mut VecDeque<Bytes>) {
         if self.buffer == Buffer::Unlimited {
             self.flush();
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_above_the_buffer_is_a_chunk_of_its_own() {
+    fn a_write_larger_than_the_buffer_is_one_chunk() {
         let mut output = Output::new(Buffer::Go(2_048));
         write(&mut output, 9_000);
         write(&mut output, 2_049);
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_in_the_buffer_is_the_start_of_the_next_chunk() {
+    fn buffered_bytes_start_the_next_chunk() {
         let mut output = Output::new(Buffer::Go(2_048));
         write(&mut output, 1_500);
         write(&mut output, 1_500);

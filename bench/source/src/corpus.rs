@@ -1,9 +1,10 @@
-//! Objects like those of a cluster, as many as one asks for, from a seed.
+//! Generates objects that resemble those of a cluster, from a seed.
 //!
 //! Guarantees:
-//! - the same kind, number and seed are the same objects;
-//! - objects are ordered by namespace and name, as an API server lists them;
-//! - memory is that of 2,000 templates, whatever the number of objects: they are made when they are sent.
+//! - the same kind, number and seed give the same objects;
+//! - objects are ordered by namespace and name, as in a list of an API server;
+//! - memory is that of at most 2,000 templates and does not depend on the number of objects: objects are
+//!   written when they are sent.
 
 mod application;
 mod config_map;
@@ -22,13 +23,13 @@ use crate::slot::{Encoding, Identity, SUFFIXES, Slots, mix};
 use crate::template::{Pattern, Template};
 use workload::Workload;
 
-/// How many workloads there are, unless there are too few objects for it.
+/// Maximum number of workloads.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// The fewest objects of a workload on average.
+/// Minimum mean number of objects per workload.
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
-/// How many pods a node has.
+/// Number of pods per node.
 const PODS_PER_NODE: usize = 30;
 
 /// The objects of one kind.
@@ -37,26 +38,26 @@ pub struct Corpus {
     kind: &'static Kind,
     seed: u64,
     templates: Vec<Template>,
-    /// The number of each workload's first object, and behind the last the number of objects.
+    /// The number of each workload's first object, then the number of all objects.
     starts: Vec<usize>,
     nodes: u32,
 }
 
-/// What changes of an object.
+/// The variable part of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Its revision.
+    /// The object's revision.
     pub revision: u64,
-    /// When its last change was sent, in nanoseconds since 1970; 0 if it has not changed.
+    /// Time of the last change, in nanoseconds since 1970; 0 if the object has not changed.
     pub stamp: u64,
 }
 
-/// Writes objects of a corpus one after the other.
+/// Writes objects of a corpus. Ascending order is fastest.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     corpus: &'a Corpus,
     encoding: Encoding,
-    /// The workload of the object that was written last.
+    /// The workload of the last object.
     workload: usize,
     scratch: Vec<u8>,
 }
@@ -64,16 +65,16 @@ pub(crate) struct Writer<'a> {
 // === impl Corpus ===
 
 impl Corpus {
-    /// Makes the templates.
+    /// Creates a corpus of this number of objects.
     ///
     /// # Errors
     ///
-    /// No object is asked for, or more than names can be made for.
+    /// The number is 0 or above 100,000,000, or a template is not an object of the kind.
     pub fn new(kind: CorpusKind, objects: usize, seed: u64) -> Result<Corpus> {
-        ensure!(objects > 0, "a corpus has one object at least");
+        ensure!(objects > 0, "a corpus has at least one object");
         ensure!(
             objects <= 100_000_000,
-            "a corpus has 100,000,000 objects at most"
+            "a corpus has at most 100,000,000 objects"
         );
         let count = (objects / OBJECTS_PER_WORKLOAD_MIN).clamp(1, WORKLOADS_MAX);
         let workloads = Workload::draw(count, seed);
@@ -99,23 +100,23 @@ impl Corpus {
         })
     }
 
-    /// The kind of the objects.
+    /// Returns the kind of the objects.
     pub fn kind(&self) -> &'static Kind {
         self.kind
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     #[expect(clippy::len_without_is_empty, reason = "a corpus is never empty")]
     pub fn len(&self) -> usize {
         self.starts.last().copied().unwrap_or_default()
     }
 
-    /// How many workloads they belong to.
+    /// Returns the number of workloads to which the objects belong.
     pub fn workloads(&self) -> usize {
         self.templates.len()
     }
 
-    /// A writer of objects in an encoding that the kind has.
+    /// Returns a writer of objects in an encoding that the kind supports.
     pub(crate) fn writer(&self, encoding: Encoding) -> Writer<'_> {
         Writer {
             corpus: self,
@@ -125,14 +126,16 @@ impl Corpus {
         }
     }
 
-    /// The object in an encoding that its kind has; JSON has the members behind `apiVersion` and `kind`, protobuf the message without its envelope.
+    /// Returns an object in an encoding that its kind supports.
+    ///
+    /// JSON starts after the members `apiVersion` and `kind`; protobuf is the message without the envelope.
     pub fn object(&self, at: usize, version: Version, encoding: Encoding) -> Vec<u8> {
         let mut out = Vec::new();
         self.writer(encoding).write(at, version, &mut out);
         out
     }
 
-    /// The lengths of the objects in a range: for each workload in it how long each object is, and how many.
+    /// Returns, for each workload in a range, the length of its objects in bytes and their number.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,
@@ -149,7 +152,7 @@ impl Corpus {
     }
 }
 
-/// Shares the objects out, in proportion to the workloads' weights and at least one each where there are enough.
+/// Distributes the objects to the workloads by weight, at least one each if there are enough objects.
 fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {
     let total: usize = workloads.iter().map(|workload| workload.weight).sum();
     let spare = objects.saturating_sub(workloads.len());
@@ -165,19 +168,19 @@ fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {
 // === impl Writer ===
 
 impl Writer<'_> {
-    /// How long the object is.
+    /// Returns the length of an object in bytes.
     pub(crate) fn len(&mut self, at: usize) -> usize {
         self.find(at);
         self.pattern().len()
     }
 
-    /// Appends the object.
+    /// Appends an object to `out`.
     pub(crate) fn write(&mut self, at: usize, version: Version, out: &mut Vec<u8>) {
         self.find(at);
         let first = self.corpus.starts[self.workload];
         let count = self.corpus.starts[self.workload + 1] - first;
         let seed = mix(self.corpus.seed ^ mix(at as u64));
-        // Each object has a part of the names to itself, so names ascend and none is there twice.
+        // Each object has its own range of suffixes, so that names ascend and are unique.
         let part = SUFFIXES / count as u64;
         let identity = Identity {
             seed,
@@ -196,10 +199,11 @@ impl Writer<'_> {
         let template = &self.corpus.templates[self.workload];
         template
             .pattern(self.encoding)
-            .expect("a writer is made for an encoding that the kind has")
+            .expect("a writer has an encoding that the kind supports")
     }
 
-    /// Goes to the workload of an object; lists ask for one after the other.
+    /// Selects the workload of an object. The current and the next workload are found without a search,
+    /// because lists write objects in ascending order.
     fn find(&mut self, at: usize) {
         let starts = &self.corpus.starts;
         let here = |workload: usize| starts[workload] <= at && at < starts[workload + 1];

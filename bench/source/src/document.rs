@@ -1,12 +1,12 @@
-//! What a server says about itself: its version, and what it serves.
+//! The documents about the server: version, health and discovery.
 //!
-//! Guarantees: a client that discovers what there is finds the kind of the corpus, and nothing else.
+//! Guarantees: discovery contains the kind of the corpus and no other kind.
 
 use serde_json::{Value, json};
 
 use crate::kind::Kind;
 
-/// The document at a path; `None` if there is none.
+/// Returns the document at a path, or `None` for an unknown path.
 pub(crate) fn at(path: &str, kind: &Kind) -> Option<Value> {
     let group = || group(kind);
     match path.trim_end_matches('/') {

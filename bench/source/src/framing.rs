@@ -1,6 +1,8 @@
-//! What stands around objects in lists and watches.
+//! Writes the parts of lists and watches around the objects.
 //!
-//! Guarantees: bodies are those of an API server, byte for byte where a client could tell the difference, and written with its writes, so that their chunks end where its chunks do.
+//! Guarantees:
+//! - bodies have the bytes of an API server, wherever a client could detect a difference;
+//! - a body is split into the same writes as by an API server, so that chunks have the same boundaries.
 
 use crate::chunks::Output;
 use crate::corpus::{Version, Writer};
@@ -9,13 +11,13 @@ use crate::protobuf::{MAGIC, field_len, put_bytes, put_head, put_number};
 use crate::refusal::Refusal;
 use crate::slot::Encoding;
 
-/// The empty fields that end Go's envelopes: encoding and type of the content.
+/// The empty fields at the end of Go's envelopes: encoding and type of the content.
 const ENVELOPE_END: [u8; 4] = [0x1a, 0, 0x22, 0];
 
-/// The annotation of the bookmark behind the initial events.
+/// The annotation of the bookmark that ends the initial events.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// What a watch says of an object.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -24,11 +26,11 @@ pub(crate) enum EventType {
     Error,
 }
 
-/// What a list says of itself.
+/// The metadata of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct ListMeta {
     pub(crate) revision: u64,
-    /// Where the next page starts, and how many objects are left; `None` on the last one.
+    /// The token of the next page and the number of remaining objects; `None` on the last page.
     pub(crate) next: Option<(String, u64)>,
 }
 
@@ -37,9 +39,9 @@ pub(crate) struct ListMeta {
 pub(crate) struct Framing {
     pub(crate) encoding: Encoding,
     kind: &'static Kind,
-    /// An object's first bytes in JSON.
+    /// The start of an object in JSON.
     start: String,
-    /// Its envelope up to the message in protobuf.
+    /// The start of an object in protobuf: the envelope up to the message.
     envelope: Vec<u8>,
 }
 
@@ -68,7 +70,9 @@ impl Framing {
         }
     }
 
-    /// The start of a list whose items have `items` bytes together, their own heads included.
+    /// Writes the start of a list.
+    ///
+    /// `items` is the total length of the items in bytes, with their heads; only protobuf uses it.
     pub(crate) fn list_start(&self, meta: &ListMeta, items: usize, out: &mut Output) {
         let kind = format!("{}List", self.kind.kind);
         let api_version = self.kind.api_version();
@@ -100,12 +104,12 @@ impl Framing {
         });
     }
 
-    /// How many bytes an item of this length has in a list; asked of protobuf, which says lengths first.
+    /// Returns the length in bytes of a protobuf list item, for an object of this length.
     pub(crate) fn item_len(object: usize) -> usize {
         field_len(object)
     }
 
-    /// One item.
+    /// Writes one item of a list.
     pub(crate) fn item(
         &self,
         is_first: bool,
@@ -119,7 +123,7 @@ impl Framing {
                     out.write(|out| out.push(b','));
                 }
                 out.write(|out| {
-                    // Go's lists of types that it knows have `kind` and `apiVersion` once.
+                    // In Go, items of a typed list have no `kind` and `apiVersion`.
                     let start = if self.kind.has_protobuf {
                         "{"
                     } else {
@@ -136,12 +140,12 @@ impl Framing {
         }
     }
 
-    /// The end of a list.
+    /// Writes the end of a list.
     pub(crate) fn list_end(&self, meta: &ListMeta, out: &mut Output) {
         out.write(|out| match self.encoding {
             Encoding::Json if self.kind.has_protobuf => out.extend_from_slice(b"]}\n"),
             Encoding::Json => {
-                // A list of objects that Go knows no type for is a map, whose keys it sorts.
+                // Go represents a list without a type as a map and sorts its keys.
                 let end = format!(
                     "],\"kind\":\"{}List\",\"metadata\":{}}}\n",
                     self.kind.kind,
@@ -153,7 +157,7 @@ impl Framing {
         });
     }
 
-    /// An object that was added or has changed.
+    /// Writes an event with an object.
     pub(crate) fn event(
         &self,
         event: EventType,
@@ -181,13 +185,13 @@ impl Framing {
         }
     }
 
-    /// A bookmark; `is_initial_end` if it stands behind the initial events.
+    /// Writes a bookmark. `is_initial_end` marks the end of the initial events.
     pub(crate) fn bookmark(&self, revision: u64, is_initial_end: bool, out: &mut Output) {
         match self.encoding {
             Encoding::Json => {
                 let revision = format!(r#""resourceVersion":"{revision}""#);
                 let annotation = format!(r#""annotations":{{"{INITIAL_END}":"true"}}"#);
-                // Go's order for types that it knows; others are maps, whose keys it sorts.
+                // Go writes typed objects in declaration order, and sorts the keys of untyped ones.
                 let metadata = match (is_initial_end, self.kind.has_protobuf) {
                     (false, _) => revision,
                     (true, true) => format!("{revision},{annotation}"),
@@ -213,7 +217,7 @@ impl Framing {
         }
     }
 
-    /// The event that ends a watch with a refusal.
+    /// Writes an error event.
     pub(crate) fn error(&self, refusal: &Refusal, out: &mut Output) {
         match self.encoding {
             Encoding::Json => put_whole_json_event(EventType::Error, &refusal.json(), out),
@@ -233,7 +237,8 @@ impl Framing {
 // === impl ListMeta ===
 
 impl ListMeta {
-    /// The members in an order, as Go writes them: of a type that it knows only those that are not empty.
+    /// Returns the members in this order, as Go writes them. A typed list (which starts with
+    /// `resourceVersion`) omits an empty `continue`.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {
@@ -254,7 +259,7 @@ impl ListMeta {
 struct EventHead<'a> {
     event: EventType,
     envelope: &'a [u8],
-    /// Bytes of the message.
+    /// Length of the message in bytes.
     message: usize,
 }
 
@@ -271,7 +276,7 @@ impl<'a> EventHead<'a> {
         self.envelope.len() + field_len(self.message) + ENVELOPE_END.len()
     }
 
-    /// The length in front of the frame, which Go writes by itself.
+    /// Writes the length of the frame. Go writes it with a separate write.
     fn put_length(&self, out: &mut Vec<u8>) {
         let extension = field_len(self.enveloped());
         let frame = field_len(self.event.name().len()) + field_len(extension);
@@ -302,7 +307,7 @@ fn put_whole_json_event(event: EventType, object: &str, out: &mut Output) {
     });
 }
 
-/// The start of `runtime.Unknown`, behind the magic number and up to its message.
+/// Returns the start of the protobuf of an object: the magic number, and `runtime.Unknown` up to the message.
 fn envelope(api_version: &str, kind: &str) -> Vec<u8> {
     let mut type_meta = Vec::new();
     put_bytes(&mut type_meta, 1, api_version.as_bytes());

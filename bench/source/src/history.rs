@@ -1,58 +1,59 @@
-//! What has changed, and what any object was at a revision that is not too old.
+//! Records the changes, and computes the version of any object at any revision that is not too old.
 //!
 //! Guarantees:
-//! - each change has a revision of its own, higher than all before;
-//! - changes go round the objects in one fixed order, so which object a change is of, and which change of an object was the last before another, is arithmetic;
-//! - memory is sixteen bytes per object and [`KEPT`] changes at most, whatever happens.
+//! - each change has its own revision, higher than all earlier revisions;
+//! - objects change in a fixed cyclic order, so the object of a change, and the last change of an object
+//!   before a moment, are computed and need no lookup;
+//! - memory is at most 16 bytes per object, plus 16 bytes for each of [`KEPT`] changes.
 
 use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// How many changes back a watch or a list may begin.
+/// Maximum number of changes before now at which a watch or a list may start.
 const KEPT: u64 = 65_536;
 
-/// The revision before that of the first object; revisions have ten digits, so that all have the same width.
+/// The revision before that of the first object. With ten digits, all revisions have the same width.
 const BEFORE_FIRST: u64 = 4_000_000_000;
 
-/// All changes so far.
+/// The changes so far.
 #[derive(Debug)]
 pub(crate) struct History {
     order: Order,
-    /// The last of them; as many as a moment that is not too old needs to know every object.
+    /// The last changes; enough to know the version of every object at each moment that is not too old.
     kept: VecDeque<Version>,
-    /// How many changes there were.
+    /// Number of changes.
     count: u64,
-    /// The number of changes before the oldest moment from which one may go on.
+    /// Number of changes before the oldest valid moment.
     floor: u64,
-    /// No moment before this revision is known, even one after the same changes.
+    /// Minimum revision of a valid moment. After an expiry it is above the revision of the last change.
     oldest: u64,
     revision: u64,
 }
 
-/// A moment: after a change, and before the next.
+/// A moment between two changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// How many changes there were.
+    /// Number of changes before the moment.
     pub(crate) changes: u64,
-    /// The highest revision.
+    /// The highest revision at the moment.
     pub(crate) revision: u64,
 }
 
-/// Why there is no moment for a revision.
+/// The reason why a revision or a moment is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoMoment {
-    /// It is forgotten.
+    /// The revision is older than the oldest valid one.
     TooOld { oldest: u64 },
-    /// It is yet to come.
+    /// The revision is newer than the newest one.
     TooNew { newest: u64 },
 }
 
-/// In which order objects change: all of them, then again, each time by the same step.
+/// The order in which objects change: cyclic, with a constant step.
 #[derive(Clone, Copy, Debug)]
 struct Order {
     objects: u64,
-    /// Has no factor in common with the number of objects.
+    /// Coprime to the number of objects.
     step: u64,
     /// The step's inverse modulo the number of objects.
     back: u64,
@@ -61,7 +62,7 @@ struct Order {
 // === impl History ===
 
 impl History {
-    /// The history of this number of objects, none of which has changed.
+    /// Creates the history of this number of unchanged objects.
     pub(crate) fn new(objects: usize) -> History {
         let objects = objects as u64;
         History {
@@ -81,7 +82,7 @@ impl History {
         }
     }
 
-    /// The next change, sent at this time.
+    /// Records the next change, with its time.
     pub(crate) fn change(&mut self, stamp: u64) {
         self.revision += 1;
         self.count += 1;
@@ -93,14 +94,16 @@ impl History {
         }
     }
 
-    /// Makes every revision so far too old: the highest grows by one, as by a change of something that is not served here.
+    /// Makes all revisions so far too old.
+    ///
+    /// The highest revision increases by one, as after a change of an object of another kind.
     pub(crate) fn expire(&mut self) {
         self.revision += 1;
         self.floor = self.count;
         self.oldest = self.revision;
     }
 
-    /// The moment at which a revision was the highest.
+    /// Returns the moment at which a revision was the highest.
     pub(crate) fn moment(&self, revision: u64) -> Result<Moment, NoMoment> {
         if revision > self.revision {
             return Err(NoMoment::TooNew {
@@ -116,7 +119,7 @@ impl History {
         self.check(moment).map(|()| moment)
     }
 
-    /// Whether a moment is not too old.
+    /// Returns an error if a moment is too old.
     pub(crate) fn check(&self, moment: Moment) -> Result<(), NoMoment> {
         if moment.revision < self.oldest || moment.changes < self.floor {
             let floor = self.floor.checked_sub(1).and_then(|last| self.get(last));
@@ -128,7 +131,7 @@ impl History {
         Ok(())
     }
 
-    /// The change with a number, counted from 0, and the object that it is of.
+    /// Returns the change with a number, counted from 0, and its object; `None` if the change is not kept.
     pub(crate) fn get(&self, number: u64) -> Option<(usize, Version)> {
         let first = self.count - self.kept.len() as u64;
         let at = usize::try_from(number.checked_sub(first)?).ok()?;
@@ -136,7 +139,7 @@ impl History {
         Some((self.order.object(number), *version))
     }
 
-    /// What an object was at a moment that is not too old.
+    /// Returns the version of an object at a moment that is not too old.
     pub(crate) fn version(&self, object: usize, moment: Moment) -> Version {
         let place = self.order.place(object);
         let unchanged = Version {
@@ -155,10 +158,10 @@ impl History {
 
 impl Order {
     fn new(objects: u64) -> Order {
-        // Neighbours in time are far from each other in the list: about the golden section of it.
+        // Consecutive changes are far apart in the list: about 0.618 of its length.
         let golden = objects * 618 / 1_000;
         let step = (golden.max(1)..=objects + 1).find(|step| gcd(*step, objects) == 1);
-        let step = step.expect("a number and the next have no factor in common");
+        let step = step.expect("consecutive numbers are coprime");
         Order {
             objects,
             step,
@@ -166,13 +169,13 @@ impl Order {
         }
     }
 
-    /// The object that a change is of.
+    /// Returns the object of a change.
     fn object(self, change: u64) -> usize {
         let object = change % self.objects * self.step % self.objects;
         usize::try_from(object).expect("objects are counted by a usize")
     }
 
-    /// The number of an object's first change.
+    /// Returns the number of an object's first change.
     fn place(self, object: usize) -> u64 {
         object as u64 * self.back % self.objects
     }
@@ -182,7 +185,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// What a number is multiplied with for a remainder of 1, by Euclid's extended algorithm.
+/// Returns the modular multiplicative inverse, by the extended Euclidean algorithm.
 fn inverse(number: u64, modulus: u64) -> u64 {
     let modulus = modulus.cast_signed();
     let (mut old, mut new) = ((number.cast_signed(), 1), (modulus, 0));

@@ -1,47 +1,47 @@
-//! The kinds that a corpus can have.
+//! The kinds of a corpus.
 //!
-//! Guarantees: names are those that a cluster has, so clients find each where they look for it.
+//! Guarantees: groups, versions, names and paths are those of a real cluster.
 
 use clap::ValueEnum;
 
-/// What the objects of a corpus are.
+/// The kind of the objects of a corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CorpusKind {
     /// Pods with two containers, a status and managed fields.
     Pods,
     /// `ConfigMaps` with a few kilobytes of configuration.
     Configmaps,
-    /// A custom resource like Argo CD's `Application`, which has no protobuf.
+    /// Custom resources like Argo CD's `Application`, without protobuf.
     Custom,
-    /// Secrets whose data is random.
+    /// Secrets with random data.
     Secrets,
 }
 
-/// How a kind is found and shown.
+/// The names and properties of a kind.
 #[derive(Debug)]
 pub struct Kind {
-    /// The API group; empty for the core.
+    /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The version within the group.
+    /// The version of the group.
     pub version: &'static str,
-    /// The name in paths.
+    /// The plural name, as in paths.
     pub plural: &'static str,
-    /// The name of one for people.
+    /// The singular name.
     pub singular: &'static str,
-    /// The name in objects.
+    /// The name of the kind, as in objects.
     pub kind: &'static str,
-    /// What `kubectl` may call it.
+    /// The short name for `kubectl`; may be empty.
     pub short_name: &'static str,
-    /// Whether it is a built-in kind, which has protobuf.
+    /// Whether the kind is built-in and therefore supports protobuf.
     pub has_protobuf: bool,
-    /// What Go writes behind the metadata of an object that has nothing else, as in a bookmark.
+    /// The JSON that Go writes after the metadata of an object without other fields, as in a bookmark.
     pub(crate) empty: &'static str,
 }
 
 // === impl CorpusKind ===
 
 impl CorpusKind {
-    /// How the kind is found and shown.
+    /// Returns the names and properties of the kind.
     pub fn kind(self) -> &'static Kind {
         match self {
             CorpusKind::Pods => &Kind::PODS,
@@ -90,7 +90,7 @@ impl Kind {
         }
     }
 
-    /// Group and version, as objects have them.
+    /// Returns the group and version, as in `apiVersion`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
@@ -103,7 +103,7 @@ impl Kind {
         format!("{}/{}", self.api_version(), self.kind)
     }
 
-    /// The folder of the group and version, with a slash at its end.
+    /// Returns the path of the group and version, with a trailing slash.
     pub fn folder(&self) -> String {
         if self.group.is_empty() {
             format!("/api/{}/", self.version)
@@ -112,15 +112,15 @@ impl Kind {
         }
     }
 
-    /// The path of all objects of the kind.
+    /// Returns the path of all objects of the kind.
     pub fn path(&self) -> String {
         format!("{}{}", self.folder(), self.plural)
     }
 
-    /// The start of an object with `apiVersion` and `kind`, up to its other members.
+    /// Returns the start of an object in JSON: `apiVersion` and `kind`, up to the other members.
     pub(crate) fn json_start(&self) -> String {
         if self.has_protobuf {
-            // Go's order for types that it knows; others are maps, whose keys it sorts.
+            // Go writes typed objects in declaration order, and sorts the keys of untyped ones.
             return format!(
                 r#"{{"kind":"{}","apiVersion":"{}","#,
                 self.kind,

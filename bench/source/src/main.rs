@@ -1,6 +1,7 @@
-//! `source`: serves a corpus until its standard input, if that is a pipe, or a signal ends it.
+//! `source`: serves a corpus until SIGTERM, SIGINT, or the end of standard input if that is a pipe.
 //!
-//! Guarantees: the first line on standard output says where it listens; it is printed when connections are accepted.
+//! Guarantees: the first line on standard output contains the address, and is printed after the socket is
+//! bound.
 
 use std::net::Ipv4Addr;
 use std::os::unix::fs::FileTypeExt as _;
@@ -14,33 +15,33 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// It keeps the memory of the chunks it has sent: the system's gives it back, and a quarter of what an event
-/// costs the source, on the processors of what is measured, was to get it again.
+/// Keeps the memory of sent chunks for reuse. The system's allocator returns it to the kernel; requesting it
+/// again took a quarter of the CPU time of an event, on the processors of the measured program.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// A neutral source of Kubernetes objects to measure informers against.
+/// Serves generated Kubernetes objects for benchmarks of informers.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many objects there are, of whatever kind.
+    /// Number of objects, of any kind.
     #[arg(long, default_value_t = 50_000)]
     pods: usize,
-    /// What they are.
+    /// Kind of the objects.
     #[arg(long, value_enum, default_value = "pods")]
     kind: CorpusKind,
-    /// What they follow from.
+    /// Seed of the objects; the same seed generates the same objects.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where to listen on 127.0.0.1; 0 is any free port.
+    /// Port on 127.0.0.1; 0 selects a free port.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Where the chunks of lists and watches end.
+    /// Chunking of lists and watches.
     #[arg(long, value_enum, default_value_t = Chunking::Server)]
     chunks: Chunking,
-    /// Print what the objects are like, and end.
+    /// Print the sizes of the objects and exit.
     #[arg(long)]
     describe: bool,
-    /// As one line of JSON, mean sizes alone.
+    /// Print only the mean sizes, as one line of JSON.
     #[arg(long, requires = "describe")]
     line: bool,
 }
@@ -57,12 +58,12 @@ fn main() -> Result<()> {
         });
         return Ok(());
     }
-    // One thread, so that whatever is measured beside it has the other cores.
+    // One thread, so that the measured program has the other cores.
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let served = runtime.block_on(run(corpus, args.port, args.chunks));
-    // A thread that waits for standard input can't be stopped.
+    // A thread that reads standard input can't be stopped.
     runtime.shutdown_background();
     served
 }
@@ -86,7 +87,9 @@ async fn run(corpus: Corpus, port: u16, chunking: Chunking) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the end of standard input if it is a pipe, whose other end lives as long as who started this; else for ever.
+/// Waits for the end of standard input if it is a pipe or a socket, otherwise forever.
+///
+/// The parent process holds the other end, so the source ends with it.
 async fn input_end() {
     let is_pipe = std::fs::metadata("/dev/stdin")
         .is_ok_and(|input| input.file_type().is_fifo() || input.file_type().is_socket());
@@ -100,7 +103,7 @@ async fn input_end() {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the one clock; everything else is given it"
+    reason = "the only clock; all other code receives it as an argument"
 )]
 fn nanoseconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -109,10 +112,7 @@ fn nanoseconds() -> u64 {
     })
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "it is a program, and this is its output"
-)]
+#[expect(clippy::print_stdout, reason = "the output of the program")]
 fn print_line(line: &str) {
     println!("{line}");
 }

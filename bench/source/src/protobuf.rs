@@ -1,9 +1,9 @@
-//! JSON objects of built-in kinds as the protobuf that Go writes for them.
+//! Encodes JSON objects of built-in kinds as protobuf.
 //!
 //! Guarantees:
-//! - the bytes are those of Go's own encoder for the same object, fields that it writes although they are empty included;
-//! - a member of the JSON that the messages have no field for is an error, so nothing is lost on the way;
-//! - [`ordered_json`] writes the members of the same object in the order in which Go does.
+//! - the bytes are those of Go's encoder for the same object, including empty fields that Go writes;
+//! - a JSON member without a field in the message is an error, so no data is lost;
+//! - [`ordered_json`] writes the members of an object in Go's order.
 
 mod table;
 mod value;
@@ -16,19 +16,19 @@ use serde_json::Value;
 pub(crate) use table::Messages;
 use table::{Container, Field, Form, Message, Type};
 
-/// What every body starts with.
+/// The first bytes of every body and object.
 pub(crate) const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// A field whose value has a length in front.
+/// The wire type of fields whose value is preceded by its length.
 const LENGTH_DELIMITED: u32 = 2;
 
-/// How many bytes a varint has.
+/// Returns the length of a varint in bytes.
 pub(crate) fn varint_len(number: u64) -> usize {
     let bits = 64 - (number | 1).leading_zeros();
     bits.div_ceil(7) as usize
 }
 
-/// How many bytes a field of this many bytes has, if its number is below 16.
+/// Returns the length in bytes of a field whose value has `len` bytes. The field number must be below 16.
 pub(crate) fn field_len(len: usize) -> usize {
     1 + varint_len(len as u64) + len
 }
@@ -42,29 +42,30 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// Writes the start of a field whose value of `len` bytes follows.
+/// Writes the start of a field whose value has `len` bytes.
 pub(crate) fn put_head(out: &mut Vec<u8>, number: u32, len: usize) {
     put_varint(out, u64::from(number << 3 | LENGTH_DELIMITED));
     put_varint(out, len as u64);
 }
 
-/// Writes a field of bytes or text.
+/// Writes a bytes or string field.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_head(out, number, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// Writes a field of a number.
+/// Writes a varint field.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number << 3));
     put_varint(out, value);
 }
 
-/// The message of an object of a built-in kind, without `apiVersion` and `kind`, which stand in the envelope.
+/// Returns the message of an object of a built-in kind, without `apiVersion` and `kind`, which the envelope
+/// contains.
 ///
 /// # Errors
 ///
-/// The kind is not built in, or the object is none of that kind.
+/// The kind is not built-in, or the object does not have the fields of the kind.
 pub(crate) fn encode(messages: &Messages, kind: &str, object: &Value) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut object = object.clone();
@@ -160,7 +161,7 @@ fn put_value(
     Ok(())
 }
 
-/// Every member has a field, in the message itself or in one whose members stand in it.
+/// Checks that every member has a field in the message or in an inlined message.
 fn check_members(messages: &Messages, message: &Message, value: &Value) -> Result<()> {
     let members = value.as_object().context("not an object")?;
     for name in members.keys() {
@@ -184,11 +185,13 @@ fn has_member(messages: &Messages, message: &Message, name: &str) -> Result<bool
     Ok(false)
 }
 
-/// The members of an object of a built-in kind, in Go's order and with the brace behind them; `apiVersion`, `kind` and the brace before them are left out.
+/// Returns the JSON members of an object of a built-in kind in Go's order, with the closing brace.
+///
+/// The opening brace, `apiVersion` and `kind` are omitted.
 ///
 /// # Errors
 ///
-/// The kind is not built in.
+/// The kind is not built-in.
 pub(crate) fn ordered_json(messages: &Messages, kind: &str, object: &Value) -> Result<String> {
     let mut out = String::new();
     let message = messages.of_kind(kind)?;
@@ -232,7 +235,7 @@ fn write_container(
             }
             out.push(']');
         }
-        // Values of maps are scalars in all kinds that are served, and maps are ordered by key in Go and here.
+        // In all kinds of a corpus, values of maps are scalars in JSON. Maps are sorted by key, as in Go.
         (Container::Map, value) => write!(out, "{value}")?,
         (_, value) => write_value(messages, field.value, value, out)?,
     }

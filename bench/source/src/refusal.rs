@@ -1,13 +1,13 @@
-//! What a request is refused with: a code, and the `Status` that says why.
+//! Rejections of requests: an HTTP code, and a `Status` object with the reason.
 //!
-//! Guarantees: clients recognize the reasons of an API server.
+//! Guarantees: codes and reasons are those of an API server.
 
 use http::StatusCode;
 use serde_json::json;
 
 use crate::history::NoMoment;
 
-/// Why a request is not served.
+/// The reason why a request is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: StatusCode,
@@ -18,7 +18,7 @@ pub(crate) struct Refusal {
 // === impl Refusal ===
 
 impl Refusal {
-    /// The member `status` of every refusal.
+    /// The member `status` of every `Status` object.
     pub(crate) const STATUS: &str = "Failure";
 
     pub(crate) fn new(
@@ -37,7 +37,7 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// The `Status` object, with its members in Go's order.
+    /// Returns the `Status` object, with its members in Go's order.
     pub(crate) fn json(&self) -> String {
         format!(
             r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"{}","message":{},"reason":"{}","code":{}}}"#,

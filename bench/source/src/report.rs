@@ -1,6 +1,7 @@
-//! What the objects of a corpus are like: how large, and how much smaller compressed.
+//! Measures the sizes of the objects of a corpus, plain and compressed.
 //!
-//! Guarantees: figures are of what is served, over all objects or, of more than [`SAMPLE_MAX`], over that many at even distances.
+//! Guarantees: the figures are those of served objects: of all, or of at most [`SAMPLE_MAX`] objects at equal
+//! distances.
 
 use std::fmt;
 
@@ -10,13 +11,13 @@ use serde_json::json;
 use crate::corpus::{Corpus, Version};
 use crate::slot::Encoding;
 
-/// The most objects that are looked at.
+/// Maximum number of measured objects.
 const SAMPLE_MAX: usize = 50_000;
 
-/// How many objects a dictionary is made of: the first that a client sees.
+/// Maximum number of objects from which the dictionary is trained: the first ones of a list.
 const DICTIONARY_OBJECTS: usize = 1_000;
 
-/// The most bytes of a dictionary: zstd's own default.
+/// Maximum length of the dictionary in bytes: the default of zstd.
 const DICTIONARY_BYTES: usize = 112_640;
 
 /// The figures of a corpus.
@@ -27,7 +28,7 @@ pub struct Report {
     json: Sizes,
     protobuf: Option<Sizes>,
     compressed: Sizes,
-    /// `None` if there are too few objects to make a dictionary of.
+    /// `None` if there are too few objects to train a dictionary.
     with_dictionary: Option<Sizes>,
 }
 
@@ -41,11 +42,11 @@ struct Sizes {
 // === impl Report ===
 
 impl Report {
-    /// Looks at the objects.
+    /// Measures the objects of a corpus.
     ///
     /// # Errors
     ///
-    /// Compression fails.
+    /// The compression fails.
     pub fn of(corpus: &Corpus) -> Result<Report> {
         let count = corpus.len();
         let sample: Vec<_> = (0..count).step_by(count.div_ceil(SAMPLE_MAX)).collect();
@@ -94,8 +95,8 @@ impl Report {
         })
     }
 
-    /// The means as a line of JSON: bytes per object, and how many times as large its JSON is as with a dictionary.
-    /// What there is not is `null`.
+    /// Returns the means as a line of JSON: bytes per object, and the ratio of the JSON bytes to those with a
+    /// dictionary. A figure that is not available is `null`.
     pub fn line(&self) -> String {
         let dictionary = self.with_dictionary.map(|sizes| sizes.mean);
         let line = json!({
@@ -142,10 +143,7 @@ impl Sizes {
     fn of(mut lengths: Vec<usize>) -> Sizes {
         lengths.sort_unstable();
         let total: usize = lengths.iter().sum();
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a mean of bytes, far below 2^53"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^53 bytes")]
         let mean = total as f64 / lengths.len().max(1) as f64;
         let median = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
         Sizes { mean, median }
@@ -171,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_of_a_kind_is_null_and_a_dictionary_makes_objects_smaller() {
+    fn unavailable_figures_are_null_and_a_dictionary_reduces_the_size() {
         let custom = line(CorpusKind::Custom, 200);
         assert_eq!(custom["protobuf_bytes"], Value::Null);
         let pods = line(CorpusKind::Pods, 200);

@@ -1,6 +1,7 @@
-//! What a request asks for.
+//! Parses requests.
 //!
-//! Guarantees: what is not served is refused, and never taken for something else.
+//! Guarantees: an unsupported selector, encoding, value or method is rejected, not ignored. Other unknown
+//! parameters, such as `timeoutSeconds`, are ignored.
 
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 
@@ -8,10 +9,10 @@ use crate::kind::Kind;
 use crate::refusal::Refusal;
 use crate::slot::Encoding;
 
-/// Everything that is served.
+/// A supported request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// One of the documents about the server itself, by its path.
+    /// A document about the server, by its path.
     Document(String),
     List(ListRequest),
     Watch(WatchRequest),
@@ -31,13 +32,13 @@ pub(crate) struct ListRequest {
     pub(crate) from: ListFrom,
 }
 
-/// Which state a list is of.
+/// The state that a list contains.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListFrom {
     Newest,
-    /// Of a revision exactly.
+    /// The state at this revision.
     Exact(u64),
-    /// Behind the end of another page.
+    /// The state of the previous page, which returned this token.
     Token(String),
 }
 
@@ -49,16 +50,16 @@ pub(crate) struct WatchRequest {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WatchFrom {
-    /// With all objects first and, if asked for, a bookmark behind them.
+    /// All objects first, then a bookmark if requested.
     Objects { bookmark: bool },
-    /// With what changed after a revision.
+    /// Only the changes after a revision.
     Revision(u64),
 }
 
 // === impl Request ===
 
 impl Request {
-    /// Reads a request to a source of one kind.
+    /// Parses a request to a source of this kind.
     pub(crate) fn read(
         kind: &Kind,
         method: &Method,
@@ -112,7 +113,7 @@ impl ListRequest {
             }
         };
         let limit = query.number("limit")?.filter(|limit| *limit > 0);
-        // An API server answers these from its cache, which has no pages.
+        // An API server returns these lists from its cache, without pages.
         let from_cache = from == ListFrom::Newest && revision == Some(0);
         Ok(ListRequest {
             encoding,
@@ -145,12 +146,13 @@ impl WatchFrom {
     }
 }
 
-/// The first encoding among those accepted that the kind has; parameters such as `as=Table` ask for what is not served.
+/// Returns the first accepted encoding that the kind supports. Media types with other parameters, such as
+/// `as=Table`, are skipped.
 fn negotiate(kind: &Kind, headers: &HeaderMap) -> Result<Encoding, Refusal> {
     let accepted = headers
         .get(header::ACCEPT)
         .map_or(Ok("*/*"), |value| value.to_str());
-    let accepted = accepted.map_err(|_| Refusal::bad_request("Accept is no text"))?;
+    let accepted = accepted.map_err(|_| Refusal::bad_request("Accept is not text"))?;
     let found = accepted.split(',').find_map(|range| {
         let mut parts = range.split(';').map(str::trim);
         let encoding = match parts.next()? {
@@ -178,7 +180,7 @@ impl Query {
         Query(form_urlencoded::parse(query).into_owned().collect())
     }
 
-    /// A parameter that is there and not empty.
+    /// Returns a parameter that is present and not empty.
     fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found

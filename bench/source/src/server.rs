@@ -1,8 +1,9 @@
-//! The server: HTTP/1.1 and HTTP/2 on the loopback address.
+//! The HTTP server, for HTTP/1.1 and HTTP/2 without TLS.
 //!
 //! Guarantees:
-//! - a request is answered from the source alone, and what it makes is bounded by [`CONNECTIONS_MAX`] connections with the chunks of a few objects each;
-//! - nothing outlives [`serve`].
+//! - at most [`CONNECTIONS_MAX`] connections are open, and each open response holds the chunks of a few
+//!   objects;
+//! - all connections are closed when [`serve`] returns.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -28,15 +29,17 @@ use crate::request::{ListFrom, ListRequest, Request, WatchFrom, WatchRequest};
 use crate::slot::Encoding;
 use crate::source::Source;
 
-/// The most connections at once; more wait to be accepted.
+/// Maximum number of open connections. Further clients wait until one is closed.
 const CONNECTIONS_MAX: usize = 256;
 
-/// How long to wait after a connection could not be accepted.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// Serves until `shutdown` is ready, and then closes all connections.
+/// Serves until `shutdown` completes, then closes all connections.
 ///
-/// Cancel safe: dropping it closes all connections.
+/// # Cancel safety
+///
+/// Dropping the future closes the listener and all connections.
 pub async fn serve(
     listener: TcpListener,
     source: Arc<Source>,
@@ -54,7 +57,7 @@ pub async fn serve(
                 Ok((stream, _)) => {
                     connections.spawn(connection(stream, Arc::clone(&source), chunking));
                 }
-                // Too many open files, most likely: some are closed in time.
+                // The most likely reason is the limit of open files, which other connections release.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
         }
@@ -62,7 +65,7 @@ pub async fn serve(
 }
 
 async fn connection(stream: TcpStream, source: Arc<Source>, chunking: Chunking) {
-    // Without it a lone event waits until the one before is acknowledged.
+    // With Nagle's algorithm, a small event would wait until the previous one is acknowledged.
     if stream.set_nodelay(true).is_err() {
         return;
     }
@@ -71,7 +74,7 @@ async fn connection(stream: TcpStream, source: Arc<Source>, chunking: Chunking) 
         answer(Arc::clone(&source), buffer, request)
     });
     let server = Builder::new(TokioExecutor::new());
-    // An error is that the client is gone, which is its own business.
+    // An error means that the client has disconnected.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -145,7 +148,7 @@ fn answer_list(
     Ok(typed_answer(content_type(request.encoding, false), body))
 }
 
-/// What continues a list: the next object's number, and the moment that the list is of.
+/// Returns the token of the next page: the number of its first object, and the moment of the list.
 fn token(next: usize, moment: Moment) -> String {
     format!("{next}.{}.{}", moment.changes, moment.revision)
 }
@@ -159,7 +162,8 @@ fn read_token(token: &str) -> Option<(usize, Moment)> {
     parts.next().is_none().then_some((start, moment))
 }
 
-/// A watch that can't begin ends with an event that says why, as one of an API server's cache does.
+/// Returns the response of a watch. If the revision is not valid, the watch ends with an error event, as from
+/// the watch cache of an API server.
 fn answer_watch(source: &Arc<Source>, buffer: Buffer, request: &WatchRequest) -> Response<Body> {
     let framing = Framing::new(source.corpus().kind(), request.encoding);
     let (moment, initial) = match request.from {

@@ -1,69 +1,71 @@
-//! What differs from object to object of one workload: places of a fixed width in the bytes of a template.
+//! The values that differ between the objects of one workload, at places of a fixed width in a template.
 //!
 //! Guarantees:
-//! - a value follows from the seed, the object's number and the slot alone, so no value is kept in memory;
-//! - JSON and protobuf have the same value;
-//! - a value has the same width for every object, so a template's length is every object's length.
+//! - values are computed from the object's [`Identity`] and the slot, so no value is kept in memory;
+//! - JSON and protobuf contain the same value;
+//! - a value has the same width for every object, so every object has the length of its template.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fastrand::Rng;
 use jiff::Timestamp;
 
-/// The letters of Kubernetes' generated names, in the order of their bytes.
+/// The characters of generated names in Kubernetes, in byte order.
 pub(crate) const LETTERS: &[u8; 27] = b"2456789bcdfghjklmnpqrstvwxz";
 
-/// How many suffixes of five letters there are.
+/// Number of suffixes of five letters.
 pub(crate) const SUFFIXES: u64 = 27 * 27 * 27 * 27 * 27;
 
-/// Width of a revision: ten digits, as in a cluster of some age.
+/// Width of a revision in digits.
 pub(crate) const REVISION_WIDTH: usize = 10;
 
-/// Width of nanoseconds since 1970, from 2001 until 2286.
+/// Width in digits of a time in nanoseconds since 1970, from 2001 until 2286.
 pub(crate) const STAMP_WIDTH: usize = 19;
 
-/// The second of which objects are created at the latest: 2026-06-01T00:00:00Z, a fixed time so that a seed makes the same bytes on every day.
+/// Latest creation time of an object, in seconds since 1970: 2026-06-01T00:00:00Z. It is fixed, so that a
+/// seed gives the same bytes on every day.
 const NEWEST: i64 = 1_780_272_000;
 
-/// Seconds before [`NEWEST`] within which objects are created: 90 days.
+/// Maximum age of an object at [`NEWEST`], in seconds: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// Seconds that mark the places of times in a template, one for each slot; no other time of a template is so late.
+/// The first of the times, in seconds since 1970, that mark slots in a template. No other time of a template
+/// is this late.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
-/// How bytes are written.
+/// The encoding of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// JSON, as every kind has it.
+    /// JSON, for all kinds.
     Json,
-    /// Kubernetes' protobuf, which custom resources don't have.
+    /// Protobuf, only for built-in kinds.
     Protobuf,
 }
 
-/// One place, or several with the same value.
+/// A value that differs between objects. It can have several places in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// A random UUID.
     Uid,
-    /// The end of the object's name; ascending within a workload.
+    /// The end of the object's name, ascending within a workload.
     Suffix,
     /// Five random letters.
     Letters,
-    /// A pod's address but for its first number.
+    /// The last three numbers of a pod's IP address.
     Address,
-    /// The end of a node's name: its address, with dashes.
+    /// The last three numbers of the node's IP address, with dashes, as in its name.
     Node,
-    /// The same node's address but for its first number.
+    /// The last three numbers of the node's IP address.
     NodeAddress,
-    /// A number of seconds after the object was created.
+    /// The creation time of the object plus this number of seconds.
     Time(u8),
-    /// A number of hexadecimal digits; the first number distinguishes several of them.
+    /// Random hexadecimal digits: an id that distinguishes several values, and the number of digits.
     Hex(u8, usize),
-    /// A number of random bytes, a multiple of three; the first number distinguishes several of them.
+    /// Random bytes: an id that distinguishes several values, and the number of bytes, a multiple of three.
     Data(u8, usize),
     /// The object's revision.
     Revision,
-    /// When the last change of the object was sent, in nanoseconds since 1970; zeros if it never changed.
+    /// Time of the object's last change, in nanoseconds since 1970; zeros if it has not changed.
     Stamp,
 }
 
@@ -71,14 +73,14 @@ pub(crate) enum Slot {
 #[derive(Debug, Default)]
 pub(crate) struct Slots(Vec<Slot>);
 
-/// What an object's values follow from.
+/// The input from which the values of an object are computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
-    /// Of the corpus and the object's number.
+    /// The seed of the object, from the seed of the corpus and the object's number.
     pub(crate) seed: u64,
     /// The number of the suffix, below [`SUFFIXES`].
     pub(crate) suffix: u64,
-    /// How many nodes the cluster has.
+    /// Number of nodes of the cluster.
     pub(crate) nodes: u32,
     pub(crate) revision: u64,
     pub(crate) stamp: u64,
@@ -87,7 +89,7 @@ pub(crate) struct Identity {
 // === impl Slots ===
 
 impl Slots {
-    /// The text that marks the places of a slot.
+    /// Returns the text that marks the places of a slot.
     pub(crate) fn mark(&mut self, slot: Slot) -> String {
         let at = self.place(slot);
         slot.mark(at, Encoding::Json)
@@ -101,7 +103,7 @@ impl Slots {
         })
     }
 
-    /// Every slot, with the bytes that mark it.
+    /// Returns all slots with the bytes that mark them.
     pub(crate) fn marks(&self, encoding: Encoding) -> impl Iterator<Item = (Slot, Vec<u8>)> {
         let slots = self.0.iter().copied().enumerate();
         slots.map(move |(at, slot)| match (slot, encoding) {
@@ -112,7 +114,7 @@ impl Slots {
     }
 }
 
-/// A letter that says which slot it is, and tildes, which stand nowhere else.
+/// Returns a letter that identifies the slot, followed by tildes, which no template contains otherwise.
 fn marked_bytes(at: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![b'~'; len];
     let letter = u8::try_from(at).map_or(u8::MAX, |at| b'A' + at);
@@ -124,7 +126,7 @@ fn marked_second(at: usize) -> i64 {
     i64::try_from(at).map_or(i64::MAX, |at| MARKED_SECOND + at)
 }
 
-/// The varint of a second of this century, always five bytes.
+/// Returns the varint of a time in this century, in seconds. It always has five bytes.
 fn varint(second: i64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(5);
     crate::protobuf::put_varint(&mut bytes, second.cast_unsigned());
@@ -142,7 +144,7 @@ impl Slot {
         }
     }
 
-    /// Of the text, for slots that are text in both encodings.
+    /// Returns the width in bytes of a slot that is text in both encodings.
     fn width(self) -> usize {
         match self {
             Slot::Uid => 36,
@@ -155,7 +157,7 @@ impl Slot {
         }
     }
 
-    /// Writes an object's value over what was in `out`.
+    /// Replaces the content of `out` by the value of an object.
     pub(crate) fn write(self, of: &Identity, encoding: Encoding, out: &mut Vec<u8>) {
         out.clear();
         match self {
@@ -203,7 +205,7 @@ fn write_letters(mut number: u64, out: &mut Vec<u8>) {
     out[start..].reverse();
 }
 
-/// Three numbers of three digits, 100 to 254, so that every address has the same width.
+/// Writes three numbers from 100 to 254, so that every address has the same width.
 fn write_address(mut number: u32, between: u8, out: &mut Vec<u8>) {
     for at in 0..3 {
         if at > 0 {
@@ -235,7 +237,7 @@ fn write_hex(rng: &mut Rng, len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// A UUID of version 4.
+/// Writes a UUID of version 4.
 fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
     for (at, len) in [8, 4, 3, 3, 12].into_iter().enumerate() {
         if at > 0 {
@@ -253,7 +255,7 @@ fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
 // === impl Identity ===
 
 impl Identity {
-    /// A generator of its own for every purpose, so that no value depends on which others are asked for.
+    /// Returns the generator for one purpose. Values of other purposes do not affect it.
     fn random(&self, purpose: u64) -> Rng {
         Rng::with_seed(mix(self.seed ^ mix(purpose)))
     }
@@ -265,12 +267,12 @@ impl Identity {
 
     fn node(&self) -> u32 {
         let number = self.random(5).u32(..self.nodes.max(1));
-        // Neighbours would differ in the first of the three numbers alone.
+        // Without it, consecutive numbers differ only in the first of the three parts of the address.
         number.wrapping_mul(0x9E37_79B1)
     }
 }
 
-/// A permutation of 64 bits whose neighbours have nothing in common (the finalizer of `SplitMix64`).
+/// Returns a permutation of 64-bit numbers that maps similar inputs to unrelated outputs (`SplitMix64`).
 pub(crate) fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

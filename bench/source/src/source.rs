@@ -1,9 +1,9 @@
-//! The objects and their changes, shared by everything that reads them.
+//! The objects and their changes, shared by all lists and watches.
 //!
 //! Guarantees:
-//! - a change is announced to every watch, in order, and none is left out;
-//! - changes wait until no reader is more than [`LEAD_MAX`] of them behind, so nothing is buffered without bound;
-//! - time comes from the clock that the source was made with.
+//! - every watch receives every change, in order;
+//! - no reader is more than [`LEAD_MAX`] changes behind: a change waits for the slowest reader;
+//! - the stamps of changes come from the clock that is passed to [`Source::new`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,62 +16,64 @@ use tokio::time::Instant;
 use crate::corpus::{Corpus, Version};
 use crate::history::{History, Moment, NoMoment};
 
-/// How many changes may be made before the slowest reader has read the first of them.
-/// Enough for a reader to take several at once, and so few that their stamps are those of their sending.
+/// Maximum number of changes that a reader may be behind.
+///
+/// A reader can take several changes at once, and the stamp of a change is still close to the time at which
+/// it is sent.
 const LEAD_MAX: u64 = 64;
 
 /// Maximum number of changes in a row before other tasks run; all tasks share one thread.
 const CHANGES_IN_A_ROW: u64 = 256;
 
-/// Tells the time in nanoseconds since 1970.
+/// Returns the time in nanoseconds since 1970.
 pub type Clock = fn() -> u64;
 
-/// Objects, what changes of them, and who reads.
+/// The objects, their changes, and the readers.
 #[derive(Debug)]
 pub struct Source {
     corpus: Corpus,
     clock: Clock,
     state: Mutex<State>,
     counts: watch::Sender<Counts>,
-    /// A reader has read something, or is gone.
+    /// Notified when a reader has read changes or is dropped.
     progress: Notify,
-    /// Held by the one request that makes changes.
+    /// Held by the request that makes changes; further requests wait.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
     history: History,
-    /// For each reader, how many changes it has read.
+    /// Number of changes read, by reader.
     readers: BTreeMap<u64, u64>,
     last_reader: u64,
     stats: Stats,
 }
 
-/// What watches wait for.
+/// The counters that watches wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     changes: u64,
     cuts: u64,
 }
 
-/// What was asked for and sent so far.
+/// Counts of requests, changes and sent events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
-    /// Lists, each page one.
+    /// Lists; each page counts.
     pub(crate) lists: u64,
     pub(crate) watches: u64,
-    /// Changes that were made.
+    /// Changes made.
     pub(crate) changes: u64,
-    /// Events that were written to watches, the initial ones and bookmarks included.
+    /// Events written to watches, including initial events and bookmarks.
     pub(crate) events: u64,
-    /// Bytes of bodies of lists and watches.
+    /// Bytes of the bodies of lists and watches.
     pub(crate) bytes: u64,
-    /// Watches that are open.
+    /// Open watches.
     pub(crate) watching: u64,
 }
 
-/// What came of a request for changes.
+/// The result of a request for changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Emitted {
     pub(crate) changes: u64,
@@ -79,7 +81,7 @@ pub(crate) struct Emitted {
     pub(crate) revision: u64,
 }
 
-/// Someone who reads changes, or objects as of a moment; changes wait for it.
+/// A position from which a list or a watch reads objects and changes. Changes wait for every reader.
 #[derive(Debug)]
 pub(crate) struct Reader {
     source: Arc<Source>,
@@ -87,19 +89,19 @@ pub(crate) struct Reader {
     at: Moment,
 }
 
-/// A [`Reader`] that hears of changes as they come.
+/// A [`Reader`] that waits for new changes.
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) reader: Reader,
     counts: watch::Receiver<Counts>,
-    /// How many cuts there were when it began.
+    /// Number of cuts before it was created.
     cuts: u64,
 }
 
 // === impl Source ===
 
 impl Source {
-    /// Nothing has changed yet.
+    /// Creates a source without changes.
     pub fn new(corpus: Corpus, clock: Clock) -> Arc<Source> {
         let state = State {
             history: History::new(corpus.len()),
@@ -117,7 +119,7 @@ impl Source {
         })
     }
 
-    /// The objects.
+    /// Returns the objects.
     pub fn corpus(&self) -> &Corpus {
         &self.corpus
     }
@@ -144,13 +146,15 @@ impl Source {
 
     /// Makes changes at `rate` per second or, with a rate of 0, as fast as readers take them.
     ///
-    /// Cancel safe: changes that were made stay, and no more follow.
+    /// # Cancel safety
+    ///
+    /// Changes that are already made remain.
     pub(crate) async fn emit(&self, changes: u64, rate: u32) -> Emitted {
         let _turn = self.turn.lock().await;
         let start = Instant::now();
         for at in 0..changes {
             if rate > 0 {
-                // Each from the start, so that a late one makes no other late.
+                // Relative to the start, so that a delay does not delay the following changes.
                 let nanos = u128::from(at) * 1_000_000_000 / u128::from(rate);
                 let due = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
                 tokio::time::sleep_until(start + due).await;
@@ -168,7 +172,7 @@ impl Source {
         }
     }
 
-    /// Makes one change, unless a reader is too far behind.
+    /// Makes one change. Returns false if a reader is too far behind.
     fn try_change(&self) -> bool {
         let mut state = self.state.lock();
         let count = state.history.now().changes;
@@ -182,19 +186,19 @@ impl Source {
         true
     }
 
-    /// Ends all watches, each after a whole event.
+    /// Ends all watches, each after a complete event.
     pub(crate) fn cut(&self) {
         self.counts.send_modify(|counts| counts.cuts += 1);
     }
 
-    /// Makes all revisions so far too old.
+    /// Makes all revisions so far too old, and returns the new moment.
     pub(crate) fn expire(&self) -> Moment {
         let mut state = self.state.lock();
         state.history.expire();
         state.history.now()
     }
 
-    /// Starts reading at a moment that is not too old.
+    /// Creates a reader at a moment that is not too old.
     pub(crate) fn read(self: &Arc<Self>, at: Moment) -> Reader {
         let mut state = self.state.lock();
         state.last_reader += 1;
@@ -207,7 +211,7 @@ impl Source {
         }
     }
 
-    /// Starts hearing of changes after a moment that is not too old.
+    /// Creates a follower of the changes after a moment that is not too old.
     pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
         let counts = self.counts.subscribe();
         let cuts = counts.borrow().cuts;
@@ -234,14 +238,14 @@ impl Reader {
         self.at
     }
 
-    /// What an object was at the moment.
+    /// Replaces the content of `versions` by the versions of these objects at the reader's moment.
     pub(crate) fn versions(&self, objects: std::ops::Range<usize>, versions: &mut Vec<Version>) {
         let state = self.source.state.lock();
         versions.clear();
         versions.extend(objects.map(|object| state.history.version(object, self.at)));
     }
 
-    /// Makes the next changes, up to the given number, and returns the moment after them.
+    /// Replaces the content of `changes` by the next changes, at most `most`, and advances the reader.
     pub(crate) fn take(&mut self, most: usize, changes: &mut Vec<(usize, Version)>) {
         changes.clear();
         let mut state = self.source.state.lock();
@@ -271,26 +275,28 @@ impl Drop for Reader {
 // === impl Follower ===
 
 impl Follower {
-    /// Whether all watches were cut since this one began.
+    /// Returns whether the watches were cut after this follower was created.
     pub(crate) fn is_cut(&self) -> bool {
         self.counts.borrow().cuts > self.cuts
     }
 
-    /// Whether every change so far was taken.
+    /// Returns whether all changes so far are taken.
     pub(crate) fn is_current(&self) -> bool {
         self.counts.borrow().changes <= self.reader.at.changes
     }
 
-    /// Waits until there is a change that was not taken, or a cut.
+    /// Waits for a change that is not taken, or a cut.
     ///
-    /// Cancel safe: nothing is taken.
+    /// # Cancel safety
+    ///
+    /// Cancel safe. It takes no changes.
     pub(crate) async fn wait(&mut self) {
         let (read, cuts) = (self.reader.at.changes, self.cuts);
         let waited = self
             .counts
             .wait_for(|counts| counts.changes > read || counts.cuts > cuts);
         let heard = waited.await.is_ok();
-        debug_assert!(heard, "the reader keeps the source, and with it the sender");
+        debug_assert!(heard, "the reader holds the source, which owns the sender");
     }
 }
 

@@ -1,6 +1,6 @@
-//! The bytes that all objects of a workload have, with holes for what differs.
+//! Templates: the common bytes of the objects of a workload, with places for the slots.
 //!
-//! Guarantees: both encodings of a template come from one JSON object, and every slot has a hole in each of them.
+//! Guarantees: both encodings of a template come from one JSON object, and each contains every slot.
 
 use anyhow::{Context as _, Result, ensure};
 use memchr::memmem;
@@ -10,29 +10,29 @@ use crate::kind::Kind;
 use crate::protobuf::{self, Messages};
 use crate::slot::{Encoding, Identity, Slot, Slots};
 
-/// One workload's objects, in each encoding that their kind has.
+/// The patterns of one workload's objects, in each encoding that the kind supports.
 #[derive(Debug)]
 pub(crate) struct Template {
     json: Pattern,
     protobuf: Option<Pattern>,
 }
 
-/// Bytes and the places in them that are filled for every object.
+/// The bytes of a template in one encoding, and the places of the slots.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     bytes: Box<[u8]>,
-    /// The places of one slot stand together.
+    /// The places of a slot are adjacent in this list.
     holes: Box<[(Slot, usize)]>,
 }
 
 // === impl Template ===
 
 impl Template {
-    /// Takes the object in which the slots are marked.
+    /// Creates a template from an object in which the slots are marked.
     ///
     /// # Errors
     ///
-    /// The object is none of this kind, or a mark can't be found again.
+    /// The object is not of this kind, or a mark is missing from an encoding.
     pub(crate) fn new(
         kind: &Kind,
         messages: &Messages,
@@ -58,7 +58,7 @@ impl Template {
         })
     }
 
-    /// The pattern in an encoding; `None` if the kind does not have it.
+    /// Returns the pattern in an encoding, or `None` if the kind does not support it.
     pub(crate) fn pattern(&self, encoding: Encoding) -> Option<&Pattern> {
         match encoding {
             Encoding::Json => Some(&self.json),
@@ -75,7 +75,7 @@ impl Pattern {
         for (slot, mark) in marks {
             let before = holes.len();
             holes.extend(memmem::find_iter(bytes, &mark).map(|at| (slot, at)));
-            ensure!(holes.len() > before, "{slot:?} is in no place");
+            ensure!(holes.len() > before, "{slot:?} has no place");
         }
         Ok(Pattern {
             bytes: bytes.into(),
@@ -83,12 +83,12 @@ impl Pattern {
         })
     }
 
-    /// How long every object is.
+    /// Returns the length of each object in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Appends an object; `scratch` is overwritten.
+    /// Appends an object to `out`. `scratch` is overwritten.
     pub(crate) fn write(
         &self,
         of: &Identity,

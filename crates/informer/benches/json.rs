@@ -1,11 +1,11 @@
-//! The fast reader of JSON beside `serde_json`: nanoseconds per KiB of pods.
+//! Compares the fast JSON parser with `serde_json`, in nanoseconds per KiB of pods.
 //!
 //! ```text
 //! cargo bench -p kube-informer --features __fuzzing --bench json
 //! ```
 //!
-//! Both read the same bytes in turn on one thread, and each figure is the least of some rounds. They are figures
-//! for one machine, without a limit.
+//! Both parse the same bytes alternately on one thread. Each figure is the minimum of several rounds. The
+//! figures depend on the machine and have no limit.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -18,10 +18,10 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Rounds, of which the fastest counts.
+/// Number of rounds. The fastest one is reported.
 const ROUNDS: usize = 20;
 
-/// Pods that each round reads.
+/// Number of pods per round.
 const PODS: usize = 500;
 
 fn main() -> Result<()> {
@@ -32,11 +32,11 @@ fn main() -> Result<()> {
         "{:<40} {:>8} {:>12}",
         "nanoseconds per KiB", "here", "serde_json"
     );
-    row(&pods, "where a value ends", scan, parse::<IgnoredAny>);
-    row(&pods, "a pod and its size", read::<Pod>, parse::<Pod>);
+    row(&pods, "find the end of a value", scan, parse::<IgnoredAny>);
+    row(&pods, "decode and measure a pod", read::<Pod>, parse::<Pod>);
     row(
         &pods,
-        "any value and its size",
+        "decode and measure a value",
         read::<Value>,
         parse::<Value>,
     );
@@ -52,10 +52,7 @@ fn row(pods: &[Vec<u8>], what: &str, ours: fn(&[u8]), theirs: fn(&[u8])) {
     println!("{what:<40} {here:>8.0} {there:>12.0}");
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "there are far fewer bytes than a float counts exactly"
-)]
+#[expect(clippy::cast_precision_loss, reason = "far below 2^53 bytes")]
 fn per_kib(pods: &[Vec<u8>], read: fn(&[u8])) -> f64 {
     let begun = Instant::now();
     for pod in pods {
@@ -77,7 +74,7 @@ fn parse<T: DeserializeOwned>(json: &[u8]) {
     black_box(serde_json::from_slice::<T>(json).ok());
 }
 
-/// A pod as its controllers write it: managed fields, environment, conditions.
+/// Returns a pod as in a cluster, with managed fields, environment variables and conditions.
 fn pod(number: usize) -> Value {
     let fields: serde_json::Map<String, Value> = (0..40)
         .map(|field| (format!("f:field-{field}"), json!({"f:value": {}})))

@@ -1,12 +1,12 @@
-//! What the parts of the library cost by themselves: the work queue, the way of an event to its
-//! handlers, decoding, the store and its indices.
+//! Measures single parts of the library: the work queue, the delivery of an event to handlers, decoding, the
+//! store and its indices.
 //!
 //! ```text
 //! cargo bench -p kube-informer --bench parts
 //! ```
 //!
-//! Everything runs on one thread, and each figure is the least of some rounds, so that other programs
-//! on the machine show little. They are figures for one machine, without a limit.
+//! Everything runs on one thread. Each figure is the minimum of several rounds, so that other programs on the
+//! machine have little effect. The figures depend on the machine and have no limit.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -38,19 +38,19 @@ use tokio::{
     time::Instant,
 };
 
-/// Rounds, of which the fastest counts.
+/// Number of rounds. The fastest one is reported.
 const ROUNDS: usize = 5;
 
-/// Pods of a list or a store.
+/// Number of pods in a list or a store.
 const PODS: usize = 2_000;
 
-/// Keys that go through the work queue in one round.
+/// Number of keys added to the work queue per round.
 const KEYS: usize = 300_000;
 
-/// Events that are told to every handler in one round.
+/// Number of events delivered to every handler per round.
 const EVENTS: usize = 20_000;
 
-/// Events between the source and the informer.
+/// Maximum number of events queued between the source and the informer.
 const ON_THE_WAY: usize = 64;
 
 #[tokio::main(flavor = "current_thread")]
@@ -65,7 +65,7 @@ async fn main() -> Result<()> {
     store().await
 }
 
-/// Prints the least of what one operation took in each round.
+/// Prints the time per operation in the fastest round.
 async fn row(part: &str, mut round: impl AsyncFnMut() -> Result<Taken>) -> Result<()> {
     let mut least = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -87,10 +87,7 @@ impl Taken {
         Self { time, operations }
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "there are far fewer operations than a float counts exactly"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^53 operations")]
     fn nanoseconds_each(&self) -> f64 {
         self.time.as_secs_f64() * 1e9 / self.operations as f64
     }
@@ -104,7 +101,7 @@ async fn work_queue() -> Result<Taken> {
     let begun = Instant::now();
     for key in keys.iter().cycle().take(KEYS) {
         queue.add(Arc::clone(key));
-        let item = queue.get().await.context("nobody shuts the queue down")?;
+        let item = queue.get().await.context("the queue was shut down")?;
         black_box(item.key());
         item.done();
     }
@@ -113,7 +110,7 @@ async fn work_queue() -> Result<Taken> {
 
 // === Informer ===
 
-/// Small pods are changed, as fast as all handlers are told.
+/// Measures updates of small pods, until all handlers have received all events.
 async fn fan_out(handlers: u64) -> Result<Taken> {
     let (source, events) = MemorySource::new((0..PODS).map(|number| small_pod(number, 1)));
     let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
@@ -141,7 +138,7 @@ async fn fan_out(handlers: u64) -> Result<Taken> {
     Ok(Taken::since(begun, EVENTS))
 }
 
-/// What becomes of a list until it is in the store. What is packed is decoded when it is looked into.
+/// Measures lists until all objects are in the store, and the decoding of packed objects on access.
 async fn decoding() -> Result<()> {
     let list = || MemorySource::new((0..PODS).map(pod)).0;
     let informer = || SharedInformer::<Pod>::builder(list());
@@ -172,7 +169,7 @@ async fn decoding() -> Result<()> {
         }
         Ok(Taken::since(begun, PODS))
     };
-    row("informer: a look into a packed and pruned pod", get).await
+    row("informer: get a packed and pruned pod", get).await
 }
 
 async fn listed(builder: Builder<Pod>) -> Result<Taken> {
@@ -183,7 +180,7 @@ async fn listed(builder: Builder<Pod>) -> Result<Taken> {
         .run(synced.map(drop))
         .await
         .expect("the informer does not fail");
-    anyhow::ensure!(pods.indexer().len() == PODS, "all pods are listed");
+    anyhow::ensure!(pods.indexer().len() == PODS, "not all pods were listed");
     Ok(Taken::since(begun, PODS))
 }
 
@@ -212,7 +209,7 @@ async fn store() -> Result<()> {
     let get = async || {
         let begun = Instant::now();
         for name in &names {
-            black_box(indexer.get(name).context("it was put")?);
+            black_box(indexer.get(name).context("a pod is missing")?);
         }
         Ok(Taken::since(begun, PODS))
     };
@@ -229,7 +226,7 @@ async fn store() -> Result<()> {
         for app in 0..APPS {
             found += black_box(indexer.by_index("app", &format!("app-{app}"))?).len();
         }
-        anyhow::ensure!(found == PODS, "each pod is of one app");
+        anyhow::ensure!(found == PODS, "the index is incomplete");
         Ok(Taken::since(begun, APPS))
     };
     let part = format!("store: the {} pods of a value of an index", PODS / APPS);
@@ -238,14 +235,14 @@ async fn store() -> Result<()> {
 
 // === Pods ===
 
-/// Values of the label `app`.
+/// Number of values of the label `app`.
 const APPS: usize = 100;
 
 fn name(number: usize) -> ObjectName {
     ObjectName::namespaced(&format!("ns-{}", number % 20), &format!("pod-{number}"))
 }
 
-/// Nothing but metadata.
+/// Returns a pod with metadata only.
 fn small_pod(number: usize, revision: usize) -> Value {
     let name = name(number);
     json!({"metadata": {
@@ -256,7 +253,7 @@ fn small_pod(number: usize, revision: usize) -> Value {
     }})
 }
 
-/// As a cluster has them: two containers with ten variables each, and who manages which field.
+/// Returns a pod as in a cluster: two containers with ten variables each, and managed fields.
 fn pod(number: usize) -> Value {
     let name = name(number);
     let fields: serde_json::Map<String, Value> = (0..40)
@@ -312,7 +309,7 @@ fn pod(number: usize) -> Value {
 
 // === Source ===
 
-/// One list, and one watch that tells what is sent to it.
+/// A source with one list, and one watch that delivers the events sent to the channel.
 struct MemorySource {
     list: Bytes,
     /// Taken by the first watch.

@@ -1,15 +1,16 @@
-//! What a store's ordered map could be, side by side: with names and objects as the store has them, and
-//! a snapshot at every write. `docs/benchmarks.md` has the figures, `docs/design/store.md` the choice.
+//! Compares candidates for the ordered map of the store, with a snapshot at every write.
+//!
+//! `docs/benchmarks.md` has the figures, `docs/design/store.md` the choice.
 //!
 //! ```text
 //! cargo bench -p kube-informer --bench snapshots
 //! cargo bench -p kube-informer --bench snapshots -- 10000 1000000
 //! ```
 //!
-//! Each candidate is measured in a process of its own, for a size of the store each. A write replaces an
-//! object somewhere and keeps the snapshot of before until the next one. A list looks into every object.
-//! Times are the best of several rounds, for whatever else the machine does only adds to them. Bytes are
-//! what the process has grown by, without names and objects; only Linux tells them.
+//! Each candidate and size is measured in its own process. A write replaces one object and keeps the previous
+//! snapshot until the next write. A list reads every object. Times are the minimum of several rounds, because
+//! other load on the machine only increases them. Bytes are the growth of the resident memory of the process,
+//! without names and objects; only Linux reports it.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -20,11 +21,7 @@ use kube_core::ObjectMeta;
 use kube_informer::{Object, ObjectName, object::SourceId};
 use tokio::time::{Duration, Instant};
 
-#[expect(
-    dead_code,
-    unused_imports,
-    reason = "the store uses more of it, and tests it"
-)]
+#[expect(dead_code, unused_imports, reason = "the store uses the other items")]
 #[path = "../src/indexer"]
 mod indexer {
     pub(super) mod tree;
@@ -34,10 +31,10 @@ use indexer::tree::Tree;
 
 const NAMESPACES: usize = 10;
 const ROUNDS: usize = 5;
-/// Writes and gets of a round.
+/// Number of writes, and of gets, per round.
 const STEPS: usize = 20_000;
 
-/// What the store keeps of an object.
+/// The value of an object in the store.
 type Entry = (Object<ConfigMap>, SourceId);
 
 fn main() {
@@ -85,17 +82,17 @@ const CANDIDATES: &[(&str, Measure)] = &[
     ("tree, 64 wide", measure::<Tree<ObjectName, Entry, 64>>),
     ("imbl::OrdMap", measure::<imbl::OrdMap<ObjectName, Entry>>),
     (
-        "imbl::OrdMap of Arcs",
+        "imbl::OrdMap, entries in Arcs",
         measure::<imbl::OrdMap<ObjectName, Arc<Entry>>>,
     ),
     (
-        "imbl::HashMap, sorted by who lists",
+        "imbl::HashMap, sorted for each list",
         measure::<imbl::HashMap<ObjectName, Entry>>,
     ),
     ("256 BTreeMaps, copied on write", measure::<Shards>),
 ];
 
-/// An ordered map whose clones are moments.
+/// An ordered map whose clones are snapshots.
 trait Map: Clone + Default {
     fn put(&mut self, name: &ObjectName, entry: &Entry);
     fn find(&self, name: &ObjectName) -> Option<&Object<ConfigMap>>;
@@ -194,7 +191,7 @@ impl Map for imbl::HashMap<ObjectName, Entry> {
     }
 }
 
-/// Shards by name, each copied whole when it is written to; who lists merges them.
+/// Shards by hash of the name. A write copies its shard; a list merges all shards.
 #[derive(Clone)]
 struct Shards(Arc<Vec<Arc<BTreeMap<ObjectName, Entry>>>>);
 
@@ -248,13 +245,13 @@ impl Map for Shards {
 
 fn objects(size: usize) -> Vec<Object<ConfigMap>> {
     let mut objects: Vec<_> = (0..size).map(object).collect();
-    // As lists come.
+    // In the order of a list.
     objects.sort_by(|a, b| a.object_name().cmp(b.object_name()));
     objects
 }
 
 fn object(number: usize) -> Object<ConfigMap> {
-    // Neighbours in memory are not neighbours by name.
+    // Objects that are adjacent in memory are not adjacent by name.
     let mixed = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let metadata = ObjectMeta {
         name: Some(format!("map-{mixed:020}")),
@@ -266,10 +263,10 @@ fn object(number: usize) -> Object<ConfigMap> {
         metadata,
         ..ConfigMap::default()
     };
-    Object::new(object).expect("it has a name")
+    Object::new(object).expect("the object has a name")
 }
 
-/// One line of the table.
+/// Measures one candidate and returns the cells of its line in the table.
 fn measure<M: Map>(size: usize) -> String {
     let objects = objects(size);
     let before = resident();
@@ -280,7 +277,7 @@ fn measure<M: Map>(size: usize) -> String {
     let bytes = resident()
         .zip(before)
         .map(|(after, before)| after.saturating_sub(before));
-    // A step that is prime to the sizes, so that neighbours are not written in a row.
+    // The step is coprime to the sizes, so that neighbors are not written in a row.
     let somewhere = || (0..STEPS).map(|step| &objects[step * 7_919 % size]);
     let write = best(STEPS, || {
         let mut published = map.clone();
@@ -309,7 +306,7 @@ fn measure<M: Map>(size: usize) -> String {
     format!("{write:.0} | {whole:.1} | {namespace:.1} | {get:.0} | {bytes}")
 }
 
-/// Nanoseconds per operation in the best round.
+/// Returns the nanoseconds per operation in the fastest round.
 fn best(count: usize, mut action: impl FnMut()) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
         let begun = Instant::now();
@@ -320,7 +317,7 @@ fn best(count: usize, mut action: impl FnMut()) -> f64 {
     best.as_secs_f64() * 1e9 / u32::try_from(count).map_or(f64::INFINITY, f64::from)
 }
 
-/// Bytes of this process in memory.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

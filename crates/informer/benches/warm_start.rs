@@ -1,22 +1,19 @@
-//! How long a warm start takes beside a list, and what it costs: 100,000 pods, saved and loaded, and listed
-//! from the embedded server in this process.
+//! Measures a warm start with 100,000 pods: the time of a save and a load, compared with a list from the
+//! embedded server in this process.
 //!
 //! `cargo bench -p kube-informer --bench warm_start`
 //!
-//! The times are figures of one machine, without a limit. A list from a server in this process uses neither
-//! network nor etcd, so it takes hardly longer than decoding its objects. A warm start saves the work of the
-//! server and the network, which this benchmark does not measure.
+//! The times depend on the machine and have no limit. A list from a server in this process uses neither
+//! network nor etcd, so most of its time is decoding. A warm start saves the work of the server and the
+//! network, which this benchmark does not measure.
 //!
 //! Then a separate process loads a packed cache on a runtime with one thread. The exit code is 1 unless two
 //! limits hold: peak resident memory is at most 1.15 times the resident memory two seconds later, and no poll
-//! takes longer than 5 ms. An always-ready task measures the polls; on Linux, time during which another thread
-//! had the processor does not count. The exit code is 2 if the idle machine itself has a longer gap.
+//! takes longer than 5 ms. An always-ready task measures the polls; on Linux, time during which another
+//! thread had the processor does not count. The exit code is 2 if the idle machine itself has a longer gap.
 
-#![expect(clippy::print_stdout, reason = "a bench says what it measured")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "a bench that can't go on says so by panicking"
-)]
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+#![expect(clippy::unwrap_used, reason = "a bench panics if it can't continue")]
 
 use std::{
     cell::Cell,
@@ -49,12 +46,12 @@ const OBJECTS: usize = 100_000;
 
 const ROUNDS: usize = 3;
 
-/// The most resident memory while a packed cache is loaded, beside what it has afterwards.
+/// Maximum ratio of the peak resident memory during the load of a packed cache to that afterwards.
 const PEAK_MAX: f64 = 1.15;
 
 const POLL_MAX: Duration = Duration::from_millis(5);
 
-/// The first argument of the process that loads; the file and what is in it follow.
+/// The first argument of the process that loads. The file and the collection of its objects follow.
 const LOAD: &str = "load";
 
 fn pod(number: usize) -> Value {
@@ -89,7 +86,7 @@ fn main() -> ExitCode {
     code.map_or(ExitCode::FAILURE, |code: u8| ExitCode::from(code))
 }
 
-/// Prints the times, and leaves a packed cache saved: where, and of what.
+/// Prints the times and saves a packed cache. Returns its file and the collection of its objects.
 async fn compare() -> (PathBuf, String) {
     let server = Server::builder().enforce_namespaces(false).build();
     server.create_all((0..OBJECTS).map(pod)).unwrap();
@@ -138,7 +135,7 @@ async fn save(builder: Builder<Pod>) {
         .expect("the informer does not fail");
 }
 
-/// Until the cache has everything; it says that it is synced a second later.
+/// Prints the time until the cache is loaded. The informer is synced up to one second later.
 async fn loaded(builder: Builder<Pod>) {
     let (pods, controller) = builder.build();
     let begun = Instant::now();
@@ -156,7 +153,7 @@ async fn loaded(builder: Builder<Pod>) {
         .expect("the informer does not fail");
 }
 
-/// A server that has reached the revision that it is asked about, and has nothing new.
+/// A server that has reached every requested revision and delivers no events.
 struct Nothing {
     collection: String,
 }
@@ -178,7 +175,7 @@ impl ListerWatcher for Nothing {
     }
 }
 
-/// Loads, prints what it cost, and says whether the limits hold.
+/// Loads the file, prints the memory and the longest poll, and returns whether the limits hold.
 fn load_packed(file: &Path, collection: String) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -204,7 +201,7 @@ fn load_packed(file: &Path, collection: String) -> ExitCode {
                 sleep(Duration::from_secs(2)).await;
                 verdict(idle, poll, peak, memory("VmRSS"))
             };
-            // What it saves at its end is no part of this.
+            // The controller is dropped, so that it does not save at its end.
             tokio::select! {
                 biased;
                 ended = controller.run(std::future::pending()) => panic!("{ended:?}"),
@@ -214,7 +211,7 @@ fn load_packed(file: &Path, collection: String) -> ExitCode {
         tokio::select! {
             biased;
             verdict = measured => verdict,
-            () = tick(&longest) => unreachable!("it ticks for ever"),
+            () = tick(&longest) => unreachable!("it never returns"),
         }
     })
 }
@@ -223,7 +220,7 @@ fn verdict(idle: Duration, poll: Duration, peak: Option<u64>, steady: Option<u64
     println!("packed: the longest poll while loading took {poll:?}, while idle {idle:?}");
     let mut is_met = poll <= POLL_MAX;
     if let (Some(peak), Some(steady)) = (peak, steady) {
-        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^53 KiB")]
         let ratio = peak as f64 / steady as f64;
         println!(
             "packed: at most {peak} KiB while loading, {steady} KiB afterwards: {ratio:.2} times"
@@ -234,14 +231,14 @@ fn verdict(idle: Duration, poll: Duration, peak: Option<u64>, steady: Option<u64
         return ExitCode::SUCCESS;
     }
     if idle > POLL_MAX {
-        println!("this machine stops threads for longer than {POLL_MAX:?}: nothing is shown");
+        println!("inconclusive: this machine stops threads for longer than {POLL_MAX:?}");
         return ExitCode::from(2);
     }
     println!("a limit does not hold: {POLL_MAX:?}, {PEAK_MAX} times");
     ExitCode::FAILURE
 }
 
-/// Notes for how long at most it was ready and not polled.
+/// Records the longest time for which this task was ready and not polled.
 async fn tick(longest: &Cell<Duration>) {
     let mut processor = File::open("/proc/thread-self/schedstat").ok();
     loop {
@@ -256,7 +253,8 @@ async fn tick(longest: &Cell<Duration>) {
     }
 }
 
-/// For how long this thread was ready and did not run, in all; nothing, where the kernel does not say.
+/// Returns the total time for which this thread was ready and did not run; zero if the kernel does not report
+/// it.
 fn waited_for(processor: Option<&mut File>) -> Duration {
     let read = |file: &mut File| {
         let mut text = String::new();
@@ -267,7 +265,7 @@ fn waited_for(processor: Option<&mut File>) -> Duration {
     Duration::from_nanos(processor.and_then(read).unwrap_or_default())
 }
 
-/// Of this process, in KiB; `None`, where the kernel does not say.
+/// Returns a field of the memory statistics of this process in KiB; `None` if the kernel does not report it.
 fn memory(what: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mut lines = status.lines();

@@ -1,10 +1,10 @@
-//! The commands of a Markdown file: each line of its fenced blocks of the language `sh`.
+//! Reads the commands of a Markdown file: the lines of its fenced blocks with the language `sh`.
 
 use anyhow::{Result, bail};
 
 use super::shell;
 
-/// Languages of blocks that would hide commands from this check.
+/// Other names of the language. They are rejected, because their commands would not be checked.
 const OTHER_SHELLS: [&str; 4] = ["bash", "console", "shell", "zsh"];
 
 /// A command in a document.
@@ -18,17 +18,17 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// Whether it is in a document that has only commands that CI runs: README.md and `docs`.
+    /// Returns whether the command is in README.md or `docs`, where no command may have an exception.
     pub(super) fn must_run(&self) -> bool {
         self.file == "README.md" || self.file.starts_with("docs/")
     }
 }
 
-/// The commands of a document in their order.
+/// Returns the commands of a document in their order.
 ///
 /// # Errors
 ///
-/// A block has another name for `sh`; the error has its place and the reason.
+/// A block has another name for `sh`. The error contains its file and line.
 pub(super) fn read(file: &str, markdown: &str) -> Result<Vec<Command>> {
     let mut language = None;
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Commands that CI does not run as they are in a document, each with the reason.
+//! Commands that CI does not run, or runs with additional options, with the reasons.
 
 /// Commands that CI does not run, by reason.
 pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
@@ -71,13 +71,14 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
     ),
 ];
 
-/// Commands that CI runs with these options added, so that they end within seconds and use what other stages have built.
+/// Commands that CI runs with additional options, so that they end within seconds and use the builds of other
+/// stages.
 pub(super) const SHORTENED: [(&str, &str); 1] = [(
     "cargo bench -p kube-informer --bench snapshots",
     "--all-features --profile dev -- 1000",
 )];
 
-/// The reason for which CI does not run this command.
+/// Returns the reason for which CI does not run this command.
 pub(super) fn not_run(command: &str) -> Option<&'static str> {
     let group = NOT_RUN
         .iter()
@@ -85,13 +86,13 @@ pub(super) fn not_run(command: &str) -> Option<&'static str> {
     group.map(|&(reason, _)| reason)
 }
 
-/// The options with which CI runs this command.
+/// Returns the options with which CI runs this command.
 pub(super) fn shortened(command: &str) -> Option<&'static str> {
     let entry = SHORTENED.iter().find(|(text, _)| *text == command);
     entry.map(|&(_, options)| options)
 }
 
-/// All commands of both tables.
+/// Returns all commands of both tables.
 pub(super) fn all() -> impl Iterator<Item = &'static str> {
     let not_run = NOT_RUN.iter().flat_map(|(_, commands)| *commands);
     not_run

@@ -1,6 +1,6 @@
-//! What to do with each command of the documents: decided from texts, before anything runs.
+//! Determines the action for each command of the documents, before any command runs.
 //!
-//! Guarantee: every command has an action, or else a finding with its file and line.
+//! Guarantees: every command has an action, or a finding with its file and line.
 
 use std::collections::BTreeSet;
 
@@ -10,31 +10,31 @@ use super::document::Command;
 use super::exceptions;
 use super::stages::{Stage, Stages};
 
-/// How the documents start the program.
+/// The start of the commands that run the program.
 const PROGRAM: &str = "cargo run --release --package kube-informer-cli -- ";
 
-/// What to do with a command.
+/// The action for a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Start it in the background, in place of the server before it.
+    /// Start it in the background, and stop the previous server.
     Serve,
-    /// Run it to its end, for the server.
+    /// Run it to its end, with the address of the server.
     Run,
-    /// Run it until it has printed something, and then stop it.
+    /// Run it until it has printed something, then stop it.
     Watch,
-    /// Run it with these options added; it needs no server.
+    /// Run it with these additional options. It needs no server.
     Shorten(&'static str),
-    /// Nothing: this stage runs it.
+    /// Do not run it, because this stage does.
     Stage(Stage),
-    /// Nothing, for this reason.
+    /// Do not run it, for this reason.
     NotRun(&'static str),
 }
 
-/// The action of each command in its order.
+/// Returns the action of each command, in order.
 ///
 /// # Errors
 ///
-/// All findings, one per line: commands without an action, and entries of a table that are wrong.
+/// A command has no action, or an exception is wrong. The error contains all findings, one per line.
 pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     let mut findings = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Actio
     Ok(actions)
 }
 
-/// The action of a command; `is_served` if an earlier command of its file starts a server.
+/// Returns the action of a command; `is_served` if an earlier command of its file starts a server.
 fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action, String> {
     let text = command.text.as_str();
     let stage = stages.running(text);
@@ -92,7 +92,7 @@ fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action,
     Ok(action)
 }
 
-/// The action of a command that starts a server or uses one.
+/// Returns the action of a command that starts a server or uses one.
 fn session(text: &str) -> Option<Action> {
     let mut words = text.strip_prefix(PROGRAM).unwrap_or(text).split(' ');
     let is_program = text.starts_with(PROGRAM);
@@ -105,7 +105,7 @@ fn session(text: &str) -> Option<Action> {
     }
 }
 
-/// Entries of the tables that no document has.
+/// Returns findings for exceptions whose command is in no document.
 fn unused(commands: &[Command]) -> impl Iterator<Item = String> {
     let texts: BTreeSet<_> = commands
         .iter()
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_commands_of_a_session_run_in_their_way() {
+    fn commands_of_a_session_have_the_expected_actions() {
         let docs = "docs/server.md";
         let demo = format!("{PROGRAM}demo --kubeconfig \"$KUBECONFIG\" --act");
         for (text, expected) in [

@@ -1,4 +1,5 @@
-//! A command as a process: it writes to a file, every wait for it is bounded, and it does not outlive its value.
+//! Runs a command as a process that writes to a file. Every wait is bounded, and dropping the value kills the
+//! process.
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
@@ -8,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-/// Time between two looks at a process.
+/// Interval between checks of a process.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A process that ends with this value at the latest.
+/// A running process. Dropping it kills the process.
 pub(super) struct Process {
     child: Child,
     log: PathBuf,
@@ -24,9 +25,9 @@ pub(super) struct Process {
 )]
 pub(super) struct Stopwatch(std::time::Instant);
 
-/// A command in the environment of this program, without what Cargo has added for it.
+/// Returns a command with the environment of this program, without the variables that Cargo has added.
 ///
-/// Build scripts read these variables, and would run again in every other environment.
+/// Build scripts depend on these variables, and would run again if they differ.
 pub(super) fn command(program: &str, root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
@@ -42,13 +43,13 @@ pub(super) fn command(program: &str, root: &Path) -> Command {
 }
 
 impl Process {
-    /// Starts a command of a shell.
+    /// Starts a shell command.
     ///
-    /// The shell is replaced by the command, so a signal to the process reaches the command.
+    /// The command replaces the shell, so that signals to the process reach the command.
     ///
     /// # Errors
     ///
-    /// There is no bash, or the file can't be created.
+    /// Bash is missing, or the file can't be created.
     pub(super) fn start(
         root: &Path,
         text: &str,
@@ -64,7 +65,7 @@ impl Process {
         Ok(Process { child, log })
     }
 
-    /// Everything that it has written.
+    /// Returns all output so far.
     pub(super) fn printed(&self) -> Result<String> {
         let text = std::fs::read(&self.log);
         let text = text.with_context(|| format!("can't read {}", self.log.display()))?;
@@ -91,7 +92,7 @@ impl Process {
             }
             if watch.elapsed() > limit {
                 bail!(
-                    "it did not print what is expected within {} s",
+                    "it did not print the expected output within {} s",
                     limit.as_secs()
                 );
             }
@@ -129,7 +130,7 @@ impl Process {
         }
     }
 
-    /// Ends it as Ctrl-C does, and returns the code that a shell reports.
+    /// Ends the process as Ctrl-C does, and returns the exit code that a shell reports.
     ///
     /// # Errors
     ///
@@ -148,7 +149,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only if it has ended.
+        // Both fail only if the process has ended.
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }
@@ -167,7 +168,7 @@ impl Stopwatch {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "nothing else runs in this process"
+    reason = "no other task runs in this process"
 )]
 fn pause() {
     std::thread::sleep(PAUSE);

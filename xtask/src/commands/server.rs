@@ -1,6 +1,6 @@
-//! A server that a document starts, from its start to its end.
+//! Starts and stops a server from a document.
 //!
-//! It is ended by Ctrl-C, as the documents say, and only through its own process.
+//! The server is stopped by Ctrl-C, as documented, and only by its process id.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 
 use super::process::Process;
 
-/// Maximum time until a server is reachable; one of the documents seeds 100,000 objects.
+/// Maximum time until a server is reachable. One document seeds 100,000 objects.
 const START_MAX: Duration = Duration::from_secs(60);
 
 /// Maximum time until a server has ended.
@@ -18,7 +18,7 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 /// The exit code after Ctrl-C, as documented in docs/server.md.
 const INTERRUPTED: i32 = 130;
 
-/// A server that runs.
+/// A running server.
 pub(super) struct Server {
     process: Process,
     access: Access,
@@ -26,7 +26,7 @@ pub(super) struct Server {
     _data: Option<DataDir>,
 }
 
-/// What a user reads in the output of a server.
+/// The access data in the output of a server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) kubeconfig: String,
@@ -34,7 +34,7 @@ pub(super) struct Access {
     pub(super) address: String,
 }
 
-/// A folder that a server creates, removed with this value.
+/// A folder that a server creates. Dropping the value removes it.
 struct DataDir(PathBuf);
 
 impl Server {
@@ -77,7 +77,8 @@ impl Server {
 }
 
 impl DataDir {
-    /// The data directory of a command, which must not exist, so that no objects of a user are removed.
+    /// Returns the data directory of a command, if any. It must not exist, so that no data of a user is
+    /// removed.
     fn of(root: &Path, text: &str) -> Result<Option<DataDir>> {
         let mut words = text.split(' ').skip_while(|&word| word != "--data-dir");
         let Some(name) = words.nth(1) else {
@@ -100,7 +101,7 @@ impl Drop for DataDir {
     }
 }
 
-/// Reads the output of a server that is reachable.
+/// Returns the access data, or `None` if the output is not complete.
 fn access(printed: &str) -> Option<Access> {
     let value = |name: &str| printed.lines().find_map(|line| line.strip_prefix(name));
     Some(Access {

@@ -1,6 +1,6 @@
-//! The commands that run here, as typed and in their order, with the server that the last `serve` has started.
+//! Runs the commands of one document in order, with the server that the last `serve` has started.
 //!
-//! Everything listens on loopback, every wait is bounded, and no process remains at the end.
+//! Servers listen on loopback, every wait is bounded, and no process remains at the end.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,7 +26,7 @@ const WATCH_TIME: Duration = Duration::from_secs(2);
 /// Options with which curl fails if the server rejects the request.
 const CURL_FAILS: &str = "--fail --silent --show-error";
 
-/// What stands in the documents for the host and the port of the server.
+/// The placeholder for the host and port of the server in the documents.
 const ADDRESS: &str = "ADDRESS";
 
 /// The commands of one document.
@@ -46,11 +46,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Starts a server in place of the one before it.
+    /// Stops the previous server and starts a new one.
     ///
     /// # Errors
     ///
-    /// The server before it does not end as documented, or this one does not start.
+    /// The previous server does not end as documented, or the new one does not start.
     pub(super) fn serve(&mut self, command: &Command) -> Result<String> {
         self.end()?;
         let watch = Stopwatch::start();
@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The command as a user types it who has the address of the server.
+/// Returns the command with the address of the server.
 fn typed(text: &str, address: &str) -> String {
     let text = text.replace(ADDRESS, address);
     if text.starts_with("curl ") {

@@ -1,8 +1,8 @@
-//! Shell text as lines of commands: continued lines are joined, and comments are dropped.
+//! Splits shell text into commands: joins continued lines and drops comments.
 //!
-//! It is no parser of a shell: neither quotes over several lines nor here-documents are understood.
+//! Quotes over several lines and here-documents are not supported.
 
-/// The commands of numbered lines, each with the number of its first line.
+/// Returns the commands of numbered lines, each with the number of its first line.
 pub(super) fn commands<'a>(
     lines: impl IntoIterator<Item = (usize, &'a str)>,
 ) -> Vec<(usize, String)> {
@@ -28,7 +28,7 @@ pub(super) fn commands<'a>(
     commands
 }
 
-/// The command before a comment, which begins with a `#` at the start of a word outside of quotes.
+/// Returns the command before a comment, which begins with a `#` at the start of a word outside of quotes.
 fn without_comment(command: &str) -> &str {
     let mut quote = None;
     let mut escaped = false;

@@ -1,11 +1,11 @@
-//! The commands that the stages of `.ci/run` run.
+//! Reads the commands in the stages of `.ci/run`.
 //!
-//! A line of a stage runs a command if it is that command, alone or within the limit of time that the script gives to programs.
-//! A line with more options or with variables does not count, since the command of the document is then another one.
+//! A line of a stage runs a command if it is equal to the command, with or without the script's time limit
+//! before it. A line with further options or variables is a different command.
 
 use super::shell;
 
-/// What stands in the script before a command that may run for a limited time only.
+/// The time limit before a command in the script.
 const LIMITED: &str = "timeout --kill-after=5 \"$RUN_MAX\" ";
 
 /// The commands of each stage, in the order of the script.
@@ -68,7 +68,7 @@ impl Stages {
         }
     }
 
-    /// The first stage that runs this command.
+    /// Returns the first stage that runs this command.
     pub(super) fn running(&self, command: &str) -> Option<&Stage> {
         let runs = |line: &str| {
             line == command || line.strip_prefix(LIMITED).is_some_and(|it| it == command)

@@ -1,8 +1,8 @@
-//! What `cargo xtask kinds` keeps for the tests of the embedded server: one object of each served kind with every field set, in protobuf and in JSON.
+//! Test data for the embedded server: one object of each kind with all fields set, in protobuf and JSON.
 //!
-//! Kubernetes keeps such pairs itself, to see that no version breaks another (`testdata/HEAD` of the modules with the types).
+//! The pairs are those of Kubernetes' compatibility tests (`testdata/HEAD` of the modules with the types).
 //!
-//! Guarantees: every kind of the table of fields is in it, but for [`WITHOUT`].
+//! Guarantees: contains every kind of the table of fields, except [`WITHOUT`].
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -15,16 +15,17 @@ use flate2::write::GzEncoder;
 
 use super::wire::Sources;
 
-/// Where the pairs stand, from a module's folder.
+/// Folders of the pairs, from the folder of a module.
 const FOLDERS: [&str; 2] = ["testdata/HEAD", "pkg/apis/testdata/HEAD"];
 
-/// Kinds of which there is no pair.
+/// Kinds without a pair.
 const WITHOUT: [&str; 1] = ["apiregistration.k8s.io/v1/APIService"];
 
-/// The kinds that are no resource's and no subresource's.
+/// Kinds that belong to no resource or subresource.
 const BESIDES: [&str; 1] = ["v1/DeleteOptions"];
 
-/// One line for each kind, tabs between the columns: `apiVersion/Kind`, the protobuf body in hexadecimal, the JSON body.
+/// Returns one line per kind, with columns separated by tabs: `apiVersion/Kind`, protobuf in hexadecimal,
+/// JSON.
 pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
     let kinds = super::rows(schema)
         .filter(|row| !row.starts_with('\t'))
@@ -43,7 +44,7 @@ pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
     Ok(lines)
 }
 
-/// The files of a kind.
+/// Returns the protobuf and the JSON of a kind.
 fn pair(sources: &Sources, kind: &str) -> Result<(Vec<u8>, Vec<u8>)> {
     let name = file_name(kind);
     let folder = sources
@@ -59,7 +60,8 @@ fn pair(sources: &Sources, kind: &str) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((read("pb")?, read("json")?))
 }
 
-/// `apps/v1/Deployment` is in `apps.v1.Deployment`, and the core group has a name there.
+/// Returns the file name of a kind without its extension: `apps.v1.Deployment` for `apps/v1/Deployment`. The
+/// core group is called `core`.
 fn file_name(kind: &str) -> String {
     let dotted = kind.replace('/', ".");
     if kind.matches('/').count() == 1 {
@@ -76,7 +78,8 @@ pub(super) fn write(path: &Path, lines: &str) -> Result<()> {
     std::fs::write(path, file.finish()?).with_context(|| format!("can't write {}", path.display()))
 }
 
-/// Fails unless a file has these lines; compressors may differ in how they say the same.
+/// Fails unless a file contains these lines. Compressed bytes are not compared, because they depend on the
+/// compressor.
 pub(super) fn check(path: &Path, lines: &str) -> Result<()> {
     let file = std::fs::File::open(path)
         .with_context(|| format!("can't read {}; run `cargo xtask kinds`", path.display()))?;
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_without_a_pair_is_an_error_unless_it_is_known_to_have_none() {
+    fn a_kind_without_a_pair_is_an_error_unless_it_is_excepted() {
         let sources = Sources {
             modules: Vec::new(),
         };

@@ -1,12 +1,13 @@
-//! The documents that `cargo xtask kinds` reads, as far as it reads them.
+//! The parts of the discovery documents that `cargo xtask kinds` uses.
 //!
-//! They are the unaggregated discovery documents (`APIGroupList`, `APIResourceList`): unlike the aggregated one that ships beside them, they have the core group too, in the same form.
+//! They are the unaggregated documents (`APIGroupList`, `APIResourceList`). Unlike the aggregated document of
+//! the same release, they include the core group in the same format.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// `/apis`: the groups, without the core one.
+/// `/apis`: all groups except the core group.
 #[derive(Debug, Deserialize)]
 pub(super) struct GroupList {
     pub(super) groups: Vec<Group>,
@@ -25,7 +26,7 @@ pub(super) struct Version {
     pub(super) version: String,
 }
 
-/// `/apis/GROUP/VERSION`: its resources, subresources among them.
+/// `/apis/GROUP/VERSION`: its resources and subresources.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResourceList {
@@ -39,9 +40,9 @@ pub(super) struct Resource {
     /// `pods`, or `pods/status` for a subresource.
     pub(super) name: String,
     pub(super) kind: String,
-    /// Only where it is not the group of the list, as for `pods/eviction`.
+    /// Present only if it differs from the group of the list, as for `pods/eviction`.
     pub(super) group: Option<String>,
-    /// Only where it is not the version of the list.
+    /// Present only if it differs from the version of the list.
     pub(super) version: Option<String>,
     pub(super) singular_name: String,
     pub(super) namespaced: bool,
@@ -52,7 +53,7 @@ pub(super) struct Resource {
     pub(super) categories: Vec<String>,
 }
 
-/// What `go mod download -json` says about one module.
+/// The report of `go mod download -json` for one module.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Download {

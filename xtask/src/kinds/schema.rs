@@ -1,8 +1,9 @@
-//! The second table of `cargo xtask kinds`: which fields the served kinds have, and how a strategic merge patch treats them.
+//! The table of fields of `cargo xtask kinds`: the fields of the served kinds, with their strategies for a
+//! strategic merge patch.
 //!
 //! Guarantees:
-//! - it holds the definitions that the served kinds reach, ordered by name, and no others;
-//! - a field whose form the table can't say is an error, so nothing is left out in silence.
+//! - the table contains exactly the definitions that are reachable from the served kinds, sorted by name;
+//! - a field with an unsupported type is an error, so no field is omitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,10 +11,10 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
-/// Where references to definitions start.
+/// The prefix of references to definitions.
 const DEFINITIONS: &str = "#/definitions/";
 
-/// The OpenAPI v2 document, as far as it is read.
+/// The part of the OpenAPI v2 document that this module uses.
 #[derive(Debug, Deserialize)]
 struct Document {
     definitions: BTreeMap<String, Definition>,
@@ -51,7 +52,7 @@ struct Property {
     merge_key: String,
 }
 
-/// The whole file, made of the document's text and the served kinds as `apiVersion/Kind`.
+/// Returns the table for the text of the document and the served kinds (`apiVersion/Kind`).
 pub(super) fn table(module: &str, text: &str, served: &BTreeSet<String>) -> Result<String> {
     let document: Document =
         serde_json::from_str(text).context("swagger.json is not an OpenAPI v2 document")?;
@@ -107,7 +108,8 @@ impl Document {
             .with_context(|| format!("swagger.json refers to {name} and does not define it"))
     }
 
-    /// The definitions that have fields or no form at all, from these on; those of scalars become part of the fields.
+    /// Returns the definitions that are reachable from `roots`, without those of scalars, which are part of
+    /// the fields.
     fn reachable<'a>(&'a self, roots: impl Iterator<Item = &'a str>) -> Result<BTreeSet<&'a str>> {
         let mut reached: BTreeSet<&str> = BTreeSet::new();
         let mut open: Vec<&str> = roots.collect();
@@ -158,14 +160,14 @@ impl Document {
                     scalar.to_owned()
                 }
                 (None | Some("object"), None, None) => "any".to_owned(),
-                (other, ..) => bail!("a form this table has no word for: {other:?}"),
+                (other, ..) => bail!("unsupported type: {other:?}"),
             },
         )
     }
 }
 
 impl Definition {
-    /// Whether it only names a scalar, such as a quantity or a time.
+    /// Returns whether the definition is a scalar, such as a quantity or a time.
     fn is_scalar(&self) -> bool {
         self.properties.is_empty()
             && self
@@ -180,7 +182,7 @@ impl Property {
         self.reference.as_deref()?.strip_prefix(DEFINITIONS)
     }
 
-    /// The definition it is, or that its items or members are.
+    /// Returns the definition of the property, of its items or of its members.
     fn target(&self) -> Option<&str> {
         let nested = self.items.as_deref().or(self.members.as_deref());
         self.reference().or_else(|| nested?.target())
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_served_kinds_reach_is_told_with_strategies_and_merge_keys() {
+    fn reachable_definitions_have_strategies_and_merge_keys() {
         let table = table("m@v1", TEXT, &served(&["v1/Pod"])).unwrap();
         let rows: Vec<_> = table.lines().filter(|row| !row.starts_with('#')).collect();
         assert_eq!(
@@ -236,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_part_of_the_kind_and_the_header_names_the_module() {
+    fn a_group_is_part_of_the_kind_and_the_header_contains_the_module() {
         let table = table("m@v1", TEXT, &served(&["g/v1/Other"])).unwrap();
         assert!(table.starts_with("# Written by `cargo xtask kinds` from m@v1 "));
         assert!(table.ends_with("\nx.Other\tg/v1/Other\n"));
     }
 
     #[test]
-    fn a_reference_to_nothing_is_an_error() {
+    fn a_reference_to_a_missing_definition_is_an_error() {
         let text = TEXT.replace("x.Time\"}", "x.Tide\"}");
         let error = table("m@v1", &text, &served(&["v1/Pod"])).unwrap_err();
         assert_eq!(

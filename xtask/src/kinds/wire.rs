@@ -1,11 +1,14 @@
-//! The third table of `cargo xtask kinds`: how the served kinds look in protobuf, and what JSON Go makes of each field.
+//! The table of messages of `cargo xtask kinds`: the served kinds in protobuf, and the JSON of each field in
+//! Go.
 //!
-//! Numbers and types come from the `generated.proto` files of the pinned modules, which name every type in full.
-//! What JSON leaves out comes from the struct tags beside them, because no proto file says it.
+//! Numbers and types are those of the `generated.proto` files of the pinned modules, which contain the full
+//! name of each type. Rules for omitted JSON members are those of the struct tags, because proto files do not
+//! contain them.
 //!
 //! Guarantees:
-//! - it holds the messages that the served kinds reach, ordered by name, and no others;
-//! - a field that one source has and the other has not is an error, and so is a type with JSON of its own that this file does not know.
+//! - the table contains exactly the messages that are reachable from the served kinds, sorted by name;
+//! - a field that only one of the two sources has is an error, and so is an unknown type with a method
+//!   `MarshalJSON`.
 
 mod go_source;
 mod proto;
@@ -18,7 +21,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use go_source::{GoField, Package};
 use proto::ProtoField;
 
-/// The modules with the types of the served kinds; they are released with the one whose discovery documents are read, as `v0.` and the rest of its version.
+/// The modules with the types of the served kinds. They are released together with Kubernetes, as `v0.x.y`
+/// for `v1.x.y`.
 pub(super) const MODULES: [&str; 4] = [
     "k8s.io/api",
     "k8s.io/apimachinery",
@@ -26,10 +30,10 @@ pub(super) const MODULES: [&str; 4] = [
     "k8s.io/kube-aggregator",
 ];
 
-/// What a body can hold without being an object of a resource or a subresource.
+/// Messages of bodies that are not objects of a resource or a subresource.
 const ROOTS: [&str; 1] = ["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
 
-/// Types whose JSON is written by a method, with the word that says how; see their `MarshalJSON`.
+/// Types with a method `MarshalJSON`, and the name of their form in the table.
 const FORMS: [(&str, &str); 10] = [
     ("k8s.io.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", "json"),
@@ -61,27 +65,27 @@ const FORMS: [(&str, &str); 10] = [
     ),
 ];
 
-/// The word for a type that stands for one of its two fields.
+/// The form of a type whose JSON is that of one of its two fields.
 const EITHER: &str = "either";
 
-/// The scalars that fields of the served kinds have.
+/// The scalar types of the fields of the served kinds.
 const SCALARS: [&str; 6] = ["bool", "bytes", "double", "int32", "int64", "string"];
 
 /// The sources of one release.
 pub(super) struct Sources {
-    /// Each module's name and folder.
+    /// Name and folder of each module.
     pub(super) modules: Vec<(&'static str, PathBuf)>,
 }
 
-/// The messages of all proto files, by their full name, and what is read of Go.
+/// The messages of all proto files by full name, and their Go packages.
 #[derive(Default)]
 struct Library {
     messages: BTreeMap<String, Vec<ProtoField>>,
-    /// By the name of the proto package.
+    /// The Go packages by the name of the proto package.
     packages: BTreeMap<String, Package>,
 }
 
-/// The whole file; `schema` is the table of fields, which says which definition describes which kind.
+/// Returns the table of messages. `schema` is the table of fields, which maps definitions to kinds.
 pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<String> {
     let mut library = Library::default();
     for (module, folder) in &sources.modules {
@@ -90,7 +94,7 @@ pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<St
     library.table(version, &kinds_of(schema))
 }
 
-/// The messages of the kinds in a table of fields, with those kinds.
+/// Returns the messages of the kinds in a table of fields, with these kinds.
 fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
     let mut kinds: BTreeMap<String, Vec<&str>> =
         ROOTS.map(|root| (message_name(root), Vec::new())).into();
@@ -105,7 +109,7 @@ fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
     kinds
 }
 
-/// `io.k8s.kube-aggregator.x` is the OpenAPI definition of the message `k8s.io.kube_aggregator.x`.
+/// Returns the message of an OpenAPI definition: `k8s.io.kube_aggregator.x` for `io.k8s.kube-aggregator.x`.
 fn message_name(definition: &str) -> String {
     let name = definition.replace('-', "_");
     match name.strip_prefix("io.k8s.") {
@@ -178,7 +182,7 @@ impl Library {
         Ok(table)
     }
 
-    /// The form and the fields of a message.
+    /// Returns the form and the fields of a message.
     fn message(&mut self, name: &str) -> Result<(&'static str, Vec<Row>)> {
         let fields = self.messages.get(name).context("no proto file has it")?;
         let (package, type_name) = name.rsplit_once('.').context("a name without a package")?;
@@ -189,7 +193,7 @@ impl Library {
         let own = FORMS.iter().find(|(known, _)| *known == name);
         ensure!(
             own.is_some() || !package.writes_json(type_name)?,
-            "JSON of its own that this table has no word for"
+            "a method MarshalJSON, and no form in this table"
         );
         if package.is_list(type_name)? {
             let [only] = &fields[..] else {
@@ -207,7 +211,7 @@ impl Library {
     }
 }
 
-/// One field's line, and the message that it leads to.
+/// The line of a field, and the message to which it refers.
 struct Row {
     cells: [String; 4],
     target: Option<String>,
@@ -219,7 +223,7 @@ impl Row {
         let target = (!SCALARS.contains(&inner)).then(|| inner.to_owned());
         ensure!(
             target.as_ref().is_none_or(|name| name.contains('.')),
-            "a scalar this table has no word for: {inner}"
+            "unsupported scalar type: {inner}"
         );
         let number = field.number.to_string();
         let cells = [
@@ -232,7 +236,7 @@ impl Row {
     }
 }
 
-/// Joins the fields of a proto file and of a struct by their numbers.
+/// Joins the fields of a proto message and of a struct by number.
 fn rows(fields: &[ProtoField], tags: &BTreeMap<u32, GoField>) -> Result<Vec<Row>> {
     let numbers: BTreeSet<u32> = fields.iter().map(|field| field.number).collect();
     ensure!(
@@ -244,7 +248,7 @@ fn rows(fields: &[ProtoField], tags: &BTreeMap<u32, GoField>) -> Result<Vec<Row>
         .iter()
         .map(|field| {
             let tag = &tags[&field.number];
-            // Without a name in the tag, Go uses the name of the field, which is on no wire.
+            // Inlined fields have no name in the tag, so the name in the proto file is used.
             let name = tag.json_name.as_deref().unwrap_or(&field.name);
             let row = Row::new(field, name, tag.presence(field))?;
             Ok((field.number, row))

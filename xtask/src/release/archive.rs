@@ -14,13 +14,13 @@ use super::process;
 /// A file of the archive.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Where the file is now.
+    /// The path of the file.
     pub(super) source: PathBuf,
     /// Its name in the folder of the archive.
     pub(super) name: &'static str,
 }
 
-/// The files of the archive: the program, and documents without which it must not be distributed.
+/// Returns the files of the archive: the program, and documents without which it must not be distributed.
 ///
 /// The command line has no subcommand that writes shell completions, so the archive has none.
 pub(super) fn entries(program: &Path, package: &Path, licences: &Path, sbom: &Path) -> [Entry; 5] {
@@ -34,7 +34,7 @@ pub(super) fn entries(program: &Path, package: &Path, licences: &Path, sbom: &Pa
     ]
 }
 
-/// The name of the folder in the archive, and of the archive without its ending.
+/// Returns the name of the folder in the archive, and of the archive without its ending.
 pub(super) fn name(program: &str, version: &str, target: &str) -> String {
     format!("{program}-{version}-{target}")
 }

@@ -1,11 +1,11 @@
-//! The section of `CHANGELOG.md` for a version, as release notes.
+//! Reads the section of `CHANGELOG.md` for a version, as release notes.
 //!
-//! It reads headings of level 2: `## 0.2.0`, `## [0.2.0] - 2026-12-01` or `## Unreleased`.
-//! It does not check whether the entries are complete.
+//! Supported headings are `## 0.2.0`, `## [0.2.0] - 2026-12-01` and `## Unreleased`. It does not check
+//! whether the entries are complete.
 
 use anyhow::{Context as _, Result, ensure};
 
-/// The heading of the changes that no release has.
+/// The heading of unreleased changes.
 const UNRELEASED: &str = "Unreleased";
 
 /// The changes of one version.
@@ -17,11 +17,12 @@ pub(super) struct Section {
     pub(super) is_dated: bool,
 }
 
-/// The section of this version, or else that of unreleased changes.
+/// Returns the section of this version or, if it is missing, that of unreleased changes.
 ///
 /// # Errors
 ///
-/// There is neither, the section has no entry, or there are unreleased changes beside the version's own section.
+/// Both are missing, the section has no entry, or there are unreleased changes in addition to the section of
+/// the version.
 pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     let unreleased = find(changelog, UNRELEASED).unwrap_or_default();
     let Some(notes) = find(changelog, version) else {
@@ -36,7 +37,7 @@ pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     };
     ensure!(
         unreleased.is_empty(),
-        "CHANGELOG.md has entries in `## {UNRELEASED}` beside `## {version}`; raise `version` in Cargo.toml, or move them to `## {version}`"
+        "CHANGELOG.md has entries in `## {UNRELEASED}` and `## {version}`; raise `version` in Cargo.toml, or move them to `## {version}`"
     );
     ensure!(
         !notes.is_empty(),
@@ -48,7 +49,7 @@ pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     })
 }
 
-/// The text between this heading and the next one of level 2; empty if it has no entry.
+/// Returns the text between this heading and the next one of level 2; empty if it has no entry.
 fn find(changelog: &str, title: &str) -> Option<String> {
     let mut lines = changelog.lines();
     lines.find(|line| heading(line) == Some(title))?;
@@ -59,7 +60,7 @@ fn find(changelog: &str, title: &str) -> Option<String> {
     Some(format!("{}\n", body.join("\n").trim()))
 }
 
-/// The title of a heading of level 2, without brackets and date.
+/// Returns the title of a heading of level 2, without brackets and date.
 fn heading(line: &str) -> Option<&str> {
     let title = line.strip_prefix("## ")?;
     let title = title.split(" - ").next().unwrap_or(title).trim();
@@ -67,7 +68,7 @@ fn heading(line: &str) -> Option<&str> {
     Some(bare.unwrap_or(title))
 }
 
-/// The version's section of the changelog in `root`.
+/// Returns the version's section of the changelog in `root`.
 ///
 /// # Errors
 ///

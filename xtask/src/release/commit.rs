@@ -17,7 +17,7 @@ pub(super) struct Commit {
 }
 
 impl Commit {
-    /// The current commit.
+    /// Returns the current commit.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl Commit {
     }
 }
 
-/// The tag of a version.
+/// Returns the tag of a version.
 pub(super) fn tag(version: &str) -> String {
     format!("v{version}")
 }

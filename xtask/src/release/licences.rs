@@ -1,7 +1,7 @@
-//! The licences of the packages whose code the program contains, as one text for the archive.
+//! The licences of the packages in the program, as one text for the archive.
 //!
-//! MIT, BSD, ISC and other licences require their text and copyright notice in each copy of a program.
-//! The texts are the files of the packages; equal ones are listed once.
+//! MIT, BSD, ISC and other licences require their text and copyright notice in each copy of a program. The
+//! texts are those of the files in the packages. Equal texts are listed once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use super::packages::Package;
 
-/// How names of files with a licence or a notice begin, in capitals.
+/// Prefixes of the names of files with a licence or a notice, in capitals.
 const NAMES: [&str; 6] = [
     "LICENSE",
     "LICENCE",
@@ -21,10 +21,10 @@ const NAMES: [&str; 6] = [
     "UNLICENSE",
 ];
 
-/// What the list says of a package that has none of these files.
+/// The note for a package without such a file.
 const NO_TEXT: &str = "; its package has no text of a licence";
 
-/// The text for these packages.
+/// Returns the text for these packages.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub(super) fn text(program: &str, packages: &[&Package]) -> Result<String> {
     Ok(render(program, packages, &files))
 }
 
-/// The files with licences in a package's folder, by name.
+/// Returns the files with licences in a package's folder, by name.
 fn read(folder: &Path) -> Result<BTreeMap<String, String>> {
     let failed = || format!("can't read the licences in {}", folder.display());
     let mut files = BTreeMap::new();
@@ -58,7 +58,7 @@ fn read(folder: &Path) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-/// `files` are pairs of a title and a text.
+/// Renders the text. `files` contains titles and texts.
 fn render(program: &str, packages: &[&Package], files: &[(String, String)]) -> String {
     let mut titles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (title, text) in files {

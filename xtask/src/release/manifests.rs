@@ -1,13 +1,13 @@
-//! What crates.io and docs.rs need in the manifest of a published package.
+//! Checks the manifests of published packages for the requirements of crates.io and docs.rs.
 //!
-//! It knows no list of valid categories: crates.io ignores one that does not exist.
+//! It does not check whether categories exist. crates.io ignores unknown ones.
 
 use super::packages::Package;
 
 /// Maximum number of keywords, and of categories, that crates.io accepts for a package.
 const LABELS_MAX: usize = 5;
 
-/// What is missing or wrong, one line per finding.
+/// Returns the problems of a manifest, one line per finding.
 pub(super) fn findings(package: &Package) -> Vec<String> {
     let mut findings = Vec::new();
     let fields = [
@@ -40,7 +40,7 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// A dependency on another package of this workspace requires its current version.
+/// Returns findings for dependencies on packages of this workspace that do not require the current version.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     let required = format!("^{}", package.version);
     let own = package.dependencies.iter().filter(move |dependency| {
@@ -53,7 +53,8 @@ fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     })
 }
 
-/// docs.rs documents all features of a library except internal ones, which begin with `__`.
+/// Returns findings for features of a library that docs.rs does not document. Internal features, which start
+/// with `__`, are exempt.
 fn documented(package: &Package) -> Vec<String> {
     let is_library = package
         .targets

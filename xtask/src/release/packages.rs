@@ -1,6 +1,6 @@
-//! The packages of the workspace and their dependencies, as `cargo metadata` and `Cargo.lock` describe them.
+//! The packages of the workspace and their dependencies, from `cargo metadata` and `Cargo.lock`.
 //!
-//! Features and targets are ignored: `cargo metadata` lists what any member of the workspace may need.
+//! Features and targets are ignored: `cargo metadata` lists the dependencies of all members and targets.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::process;
 
-/// A name and a version: what identifies a package within one `Cargo.lock` that has a single registry.
+/// Name and version. They identify a package in a `Cargo.lock` with a single registry.
 pub(super) type Id = (String, String);
 
-/// The part of `cargo metadata` that is read here.
+/// The part of `cargo metadata` that a release uses.
 #[derive(Deserialize)]
 pub(super) struct Metadata {
     packages: Vec<Package>,
@@ -23,10 +23,10 @@ pub(super) struct Metadata {
     pub(super) target_directory: PathBuf,
 }
 
-/// A package of the workspace or one that it depends on.
+/// A package of the workspace or a dependency.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct Package {
-    /// Cargo's own name for it, with its source.
+    /// Cargo's id of the package, which includes its source.
     #[serde(rename = "id")]
     pub(super) key: String,
     pub(super) name: String,
@@ -44,7 +44,7 @@ pub(super) struct Package {
     /// The table `package.metadata`.
     #[serde(default)]
     pub(super) metadata: Value,
-    /// Registries that it may be published to; `None` is all of them.
+    /// Allowed registries; `None` allows all.
     pub(super) publish: Option<Vec<String>>,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Target {
 }
 
 impl Package {
-    /// The folder of its manifest.
+    /// Returns the folder of its manifest.
     pub(super) fn folder(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(&self.manifest_path)
     }
@@ -88,20 +88,20 @@ impl Metadata {
         serde_json::from_str(&json).context("the output of cargo metadata has an unknown form")
     }
 
-    /// The packages that `cargo publish --workspace` uploads.
+    /// Returns the packages that `cargo publish --workspace` uploads.
     pub(super) fn published(&self) -> impl Iterator<Item = &Package> {
         let members = &self.workspace_members;
         let packages = self.packages.iter();
         packages.filter(|package| package.publish.is_none() && members.contains(&package.key))
     }
 
-    /// All packages by name and version.
+    /// Returns all packages by name and version.
     pub(super) fn by_id(&self) -> BTreeMap<Id, &Package> {
         let packages = self.packages.iter();
         packages.map(|package| (package.id(), package)).collect()
     }
 
-    /// The one version of the published packages.
+    /// Returns the common version of the published packages.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Metadata {
     }
 }
 
-/// The SHA-256 of each package of a registry, from the text of `Cargo.lock`.
+/// Returns the SHA-256 of each package of a registry, from the text of `Cargo.lock`.
 pub(super) fn checksums(lock: &str) -> BTreeMap<Id, String> {
     let entries = lock.split("[[package]]").skip(1);
     let checksums = entries.filter_map(|entry| {
@@ -127,7 +127,7 @@ pub(super) fn checksums(lock: &str) -> BTreeMap<Id, String> {
     checksums.collect()
 }
 
-/// The value of `key = "value"`.
+/// Returns the value of `key = "value"`.
 fn value(entry: &str, key: &str) -> Option<String> {
     entry.lines().find_map(|line| {
         let (name, value) = line.split_once(" = ")?;

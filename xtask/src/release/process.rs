@@ -1,4 +1,4 @@
-//! Programs that a release runs: each either succeeds or is an error with its reason and the next step.
+//! Runs the programs of a release. A failure is an error with the reason and, if possible, the next step.
 
 use std::process::Command;
 
@@ -21,11 +21,11 @@ pub(super) fn run(command: &mut Command, next: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a program writes to standard output.
+/// Runs a program and returns its standard output.
 ///
 /// # Errors
 ///
-/// The program can't be run, or it fails; the error has what it wrote to standard error.
+/// The program can't be run, or it fails. The error contains its standard error.
 pub(super) fn output(command: &mut Command) -> Result<String> {
     let line = line(command);
     let output = command
@@ -40,7 +40,7 @@ pub(super) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` did not write UTF-8"))
 }
 
-/// The command as typed, with the name of the program instead of its path.
+/// Returns the command as typed, with the name of the program instead of its path.
 fn line(command: &Command) -> String {
     let path = std::path::Path::new(command.get_program());
     let name = path.file_name().unwrap_or(path.as_os_str());

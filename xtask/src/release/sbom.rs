@@ -1,7 +1,7 @@
 //! The software bill of materials of the program, as CycloneDX 1.5 in JSON.
 //!
-//! The same commit produces the same bytes: the document has no serial number, and its time is that of the commit.
-//! A component that only the build needs has the scope `excluded`.
+//! The same commit produces the same bytes: the document has no serial number, and its time is that of the
+//! commit. A component that only the build needs has the scope `excluded`.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use super::packages::{Id, Package};
 use super::tree::Resolved;
 
-/// What the document describes.
+/// The program that the document describes.
 pub(super) struct Subject<'a> {
     /// The name of the program.
     pub(super) program: &'a str,
-    /// The package that it is built from.
+    /// The package of the program.
     pub(super) package: &'a Package,
     pub(super) target: &'a str,
     /// The time of the commit, as in RFC 3339.
     pub(super) time: &'a str,
 }
 
-/// The document.
+/// Returns the document as JSON.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ fn described(package: &Package, kind: &str) -> Value {
         component["description"] = json!(words.join(" "));
     }
     if let Some(license) = &package.license {
-        // Old manifests separate alternatives by a slash, which SPDX does not know.
+        // Old manifests separate alternatives by a slash, which SPDX does not support.
         let expression = license.replace(" / ", "/").replace('/', " OR ");
         component["licenses"] = json!([{"expression": expression}]);
     }
@@ -99,7 +99,7 @@ fn described(package: &Package, kind: &str) -> Value {
     component
 }
 
-/// The package URL, which also identifies a component within the document.
+/// Returns the package URL, which also identifies a component within the document.
 fn reference((name, version): &Id) -> String {
     // `+` is the only character of names and versions that a package URL escapes.
     format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))

@@ -23,7 +23,7 @@ fn the_manifests_of_the_published_crates_are_complete() {
 }
 
 #[test]
-fn the_bill_of_materials_has_what_the_program_contains_and_nothing_else() {
+fn the_bill_of_materials_has_exactly_the_packages_of_the_program() {
     let metadata = Metadata::read(root()).unwrap();
     let resolved = tree::resolve(root(), PACKAGE, "x86_64-unknown-linux-gnu").unwrap();
     let has = |name: &str| resolved.linked.keys().any(|(linked, _)| linked == name);

@@ -1,6 +1,7 @@
-//! The packages that a program is built from, as `cargo tree` resolves them for one package and one target.
+//! The packages of a program, resolved by `cargo tree` for one package and one target.
 //!
-//! `cargo metadata` is not enough: it enables the features that any member of the workspace needs, and so has packages that the program does not contain.
+//! `cargo metadata` is not sufficient: it enables the features that any member of the workspace needs, so it
+//! includes packages that the program does not contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,11 +15,11 @@ use super::process;
 /// Each package with the packages that it depends on.
 pub(super) type Tree = BTreeMap<Id, BTreeSet<Id>>;
 
-/// What a program is built from.
+/// The packages of a program.
 pub(super) struct Resolved {
-    /// The program and everything that its build needs.
+    /// All packages of the build, including the program itself.
     pub(super) built: Tree,
-    /// Those of them whose code the program contains: neither build scripts nor procedural macros.
+    /// The packages whose code the program contains, without build scripts and procedural macros.
     pub(super) linked: Tree,
 }
 
@@ -33,7 +34,7 @@ pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolv
         cargo.current_dir(root).args(["tree", "--locked"]);
         cargo.args(["--package", package, "--target", target]);
         cargo.args(["--edges", edges, "--prefix", "depth"]);
-        // The default form begins like this, and may change.
+        // The default format starts like this, but may change.
         cargo.args(["--charset", "ascii", "--format", "\t{p}"]);
         parse(&process::output(&mut cargo)?)
     };
@@ -43,11 +44,11 @@ pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolv
     })
 }
 
-/// Reads lines of depth, tabulator, name and version.
+/// Parses lines of depth, tab, name and version.
 ///
 /// # Errors
 ///
-/// A line has another form.
+/// A line has another format.
 fn parse(text: &str) -> Result<Tree> {
     let mut tree = Tree::new();
     let mut above: Vec<Id> = Vec::new();

@@ -1,7 +1,8 @@
-//! Rule `import-circle`: the modules of one parent import each other one way, in every crate.
+//! Rule `import-circle`: modules with the same parent do not import each other in a circle, in any crate.
 //!
-//! A module imports another of its parent's if it, or a module inside it, names a path into the other, or a name that some module imports from the other.
-//! A parent and its own modules may name each other; tests are exempt.
+//! A module imports a sibling if the module, or a module inside it, names a path into the sibling, or a name
+//! that a module re-imports from the sibling. A parent and its modules may import each other. Tests are
+//! exempt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +13,10 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-circle";
 
-/// The modules of a crate by their paths, each with what it names.
+/// The modules of a crate by path, with the paths that each names.
 type Modules<'a> = BTreeMap<Vec<&'a str>, Vec<NamedPath<'a>>>;
 
-/// An import between two modules of one parent, and the file and the line that names it.
+/// An import between two modules of one parent, with its file and line.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Import<'a> {
     parent: Vec<&'a str>,
@@ -25,12 +26,12 @@ struct Import<'a> {
     line: usize,
 }
 
-/// Reports each circle of every crate.
+/// Reports the circles of all crates.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     Crate::all(sources).iter().flat_map(circles).collect()
 }
 
-/// The circles of one crate.
+/// Reports the circles of one crate.
 fn circles(krate: &Crate<'_>) -> Vec<Finding> {
     let sources: Vec<_> = krate
         .files
@@ -65,7 +66,7 @@ fn circles(krate: &Crate<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Every import between modules of one parent, sorted.
+/// Returns all imports between modules of one parent, sorted.
 fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     let mut imports = BTreeSet::new();
     for (file, named) in modules {
@@ -94,7 +95,7 @@ fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     imports
 }
 
-/// Where a module has a name from that it imports.
+/// Returns the origin of `target`, if it is a name that a module imports.
 fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str>> {
     let lengths = (0..target.len()).rev();
     let mut prefixes = lengths.map(|length| target.split_at(length));
@@ -104,7 +105,7 @@ fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str
     Some(import.resolve_import(module))
 }
 
-/// The modules that import each other with the ends of an import; none if it is in no circle.
+/// Returns the modules in the circle of an import; empty if the import is in no circle.
 fn circle<'a>(imports: &BTreeSet<Import<'a>>, import: &Import<'a>) -> BTreeSet<&'a str> {
     let reachable = |start: &'a str| {
         let mut reached = BTreeSet::new();

@@ -1,25 +1,25 @@
-//! The crates of the workspace: their folders, their roots and their files.
+//! The crates of the workspace: folders, roots and files.
 //!
-//! A crate is a folder with `lib.rs`, `main.rs` or both; a library and a program in one folder count as one crate with two roots.
-//! Test files are left out, and with them the crates of tests.
+//! A crate is a folder with `lib.rs`, `main.rs` or both. A library and a program in one folder are one crate
+//! with two roots. Test files, and therefore test crates, are not included.
 
 use std::collections::BTreeSet;
 
 use super::rust::Source;
 
-/// The names of a crate's roots, the library's first.
+/// The file names of crate roots, the library first.
 pub(super) const ROOTS: [&str; 2] = ["lib.rs", "main.rs"];
 
 /// One crate.
 pub(super) struct Crate<'a> {
-    /// From the workspace root, without a `/` at its end.
+    /// The path from the workspace root, without a trailing `/`.
     pub(super) folder: &'a str,
-    /// The files below the folder, by their paths from there.
+    /// The files below the folder, with their paths relative to it.
     pub(super) files: Vec<(&'a str, &'a Source<'a>)>,
 }
 
 impl<'a> Crate<'a> {
-    /// Every crate, ordered by folder.
+    /// Returns all crates, sorted by folder.
     pub(super) fn all(sources: &'a [Source<'a>]) -> Vec<Crate<'a>> {
         let files = || sources.iter().filter(|source| !source.is_test_file());
         let folders: BTreeSet<&str> = files()
@@ -41,7 +41,7 @@ impl<'a> Crate<'a> {
         crates.collect()
     }
 
-    /// One file, by its path from the folder.
+    /// Returns a file by its path relative to the folder.
     pub(super) fn file(&self, name: &str) -> Option<&'a Source<'a>> {
         let mut files = self.files.iter();
         files.find(|(file, _)| *file == name).map(|(_, file)| *file)

@@ -1,17 +1,17 @@
-//! What a rule reports: one place, one rule, one thing to do.
+//! A finding of a rule: the place, the rule, and what to change.
 
 use std::fmt;
 
-/// One violation; ordered by path, then line.
+/// A violation of a rule. Findings are ordered by path, then line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
-    /// From the workspace root, with `/`.
+    /// The path from the workspace root, with `/`.
     pub(super) path: String,
     /// Counted from 1.
     pub(super) line: usize,
-    /// The rule's short name.
+    /// The short name of the rule.
     pub(super) rule: &'static str,
-    /// What to do about it.
+    /// The problem and its correction.
     pub(super) advice: String,
 }
 

@@ -1,8 +1,9 @@
-//! Rule `import-order`: the module list of a crate is its pipeline.
+//! Rule `import-order`: modules import only modules that the crate root declares above them.
 //!
-//! A module may name (`crate::x`, or `super::` up to the root) only modules declared above its own in the crate's root, so data flows one way and a reader learns the machine from the list.
-//! In a crate with `lib.rs` and `main.rs` each module belongs to the root that declares it; the program names the library by its name, as any other crate does.
-//! The roots themselves and tests are exempt, and what a root defines or re-exports, no module may name.
+//! The list of modules in the root is then the order in which data flows. The rule applies to paths with
+//! `crate::x`, or with `super::` up to the root. In a crate with `lib.rs` and `main.rs`, each module belongs
+//! to the root that declares it; the program names the library by its crate name. Roots and tests are exempt.
+//! Modules may not use items that a root defines or re-exports.
 
 use super::crates::{Crate, ROOTS};
 use super::finding::Finding;
@@ -11,7 +12,7 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-order";
 
-/// Where Cargo looks for further programs of a crate; each file is a root by itself, and declares no modules.
+/// The folder of further programs of a crate. Each file is a root without modules.
 const PROGRAMS: &str = "bin/";
 
 /// The modules of a crate, in the order of one of its roots.
@@ -43,7 +44,7 @@ impl Order<'_> {
     }
 }
 
-/// Reports each import against the order, in every crate.
+/// Reports all imports that violate the order, in all crates.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     Crate::all(sources)
         .iter()
@@ -89,7 +90,7 @@ fn file_findings(file: &str, source: &Source<'_>, orders: &[Order<'_>]) -> Vec<F
             let root = order.root;
             let advice = match order.position(named) {
                 Some(other) if other > position => format!(
-                    "`{named}` stands below `{own}` in {root}; let `{own}` own the type, or pass the value in"
+                    "`{named}` is declared below `{own}` in {root}; let `{own}` own the type, or pass the value in"
                 ),
                 Some(_) => continue,
                 None => format!("name `{named}` by its module, not through {root}"),
@@ -118,15 +119,15 @@ mod tests {
     }
 
     #[test]
-    fn a_module_may_import_what_stands_above_it() {
+    fn a_module_may_import_modules_declared_above_it() {
         let text = "use crate::object::Object;\nuse crate::{object, queue::Queue};\nuse crate::indexer::x;";
         assert_eq!(findings("crates/informer/src/indexer.rs", text), [""; 0]);
     }
 
     #[test]
-    fn a_back_edge_is_reported_wherever_the_path_stands() {
+    fn an_import_against_the_order_is_reported_in_any_place() {
         let text = "use crate::{object::{A, B}, indexer::C};\nfn f() { crate::indexer::g() }";
-        let advice = "`indexer` stands below `queue` in lib.rs; let `queue` own the type, or pass the value in";
+        let advice = "`indexer` is declared below `queue` in lib.rs; let `queue` own the type, or pass the value in";
         assert_eq!(
             findings("crates/informer/src/queue/in_order.rs", text),
             [1, 2].map(|line| format!(
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn climbing_to_the_root_counts_as_naming_it() {
+    fn a_path_through_super_to_the_root_is_checked() {
         let text = "use super::super::indexer;\nuse super::Queue;";
         let found = findings("crates/informer/src/queue/in_order.rs", text);
         assert_eq!(found.len(), 1);
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_re_export_of_the_root_is_no_way_around_the_order() {
+    fn a_re_export_of_the_root_may_not_be_imported() {
         let found = findings("crates/informer/src/queue.rs", "use crate::Indexer;");
         assert_eq!(
             found,
@@ -171,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_no_mod_line_names_is_reported() {
+    fn an_undeclared_file_is_reported() {
         let found = findings("crates/informer/src/stray.rs", "");
         assert!(found[0].contains("declare `mod stray;`"), "{found:?}");
     }
 
     #[test]
-    fn every_crate_has_an_order_of_its_own() {
+    fn every_crate_has_its_own_order() {
         let found = workspace(&[
             ("a/src/lib.rs", "mod one; mod two;"),
             ("a/src/one.rs", "use crate::two;"),
@@ -192,10 +193,10 @@ mod tests {
             found,
             [
                 format!(
-                    "a/src/one.rs:1: import-order: `two` stands below `one` in lib.rs; let `one` {advice}"
+                    "a/src/one.rs:1: import-order: `two` is declared below `one` in lib.rs; let `one` {advice}"
                 ),
                 format!(
-                    "b/examples/c/two.rs:1: import-order: `one` stands below `two` in main.rs; let `two` {advice}"
+                    "b/examples/c/two.rs:1: import-order: `one` is declared below `two` in main.rs; let `two` {advice}"
                 ),
             ]
         );
@@ -216,7 +217,7 @@ mod tests {
             ("a/src/bin/six.rs", "fn main() { a::run() }"),
         ]);
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].contains("`four` stands below `three` in main.rs"));
+        assert!(found[0].contains("`four` is declared below `three` in main.rs"));
         assert!(found[1].starts_with("a/src/five.rs:1: import-order: declare `mod five;`"));
         assert!(found[1].contains("in lib.rs or main.rs"));
     }
@@ -230,11 +231,11 @@ mod tests {
             ("a/src/two.rs", ""),
         ]);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("`two` stands below `one` in lib.rs"));
+        assert!(found[0].contains("`two` is declared below `one` in lib.rs"));
     }
 
     #[test]
-    fn what_a_program_defines_in_its_root_is_no_import_of_a_module() {
+    fn an_item_of_the_root_of_a_program_may_not_be_imported() {
         let found = workspace(&[
             ("a/src/main.rs", "mod one; fn say() {}"),
             ("a/src/one.rs", "fn f() { crate::say() }"),

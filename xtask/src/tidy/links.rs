@@ -1,7 +1,7 @@
-//! Rule `dead-link`: every relative link of a Markdown file leads to a file or folder of the repository, and its anchor to a heading.
+//! Rule `dead-link`: relative links in Markdown refer to existing files or folders, and anchors to headings.
 //!
-//! Addresses with a scheme are not checked.
-//! In `crates`, where rustdoc includes Markdown, names of items are left to rustdoc.
+//! Links with a scheme are not checked. In `crates`, where rustdoc includes Markdown, rustdoc checks links to
+//! items.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::tree::Tree;
 
 const RULE: &str = "dead-link";
 
-/// Reports every link that leads nowhere.
+/// Reports all dead links.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (document, text) in tree.files("md") {
@@ -30,7 +30,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with a relative link, if anything is.
+/// Returns the problem of a relative link, if any.
 fn wrong(tree: &Tree, document: &str, target: &str) -> Option<String> {
     let (path, anchor) = match target.split_once('#') {
         Some((path, anchor)) => (path, Some(anchor)),
@@ -58,13 +58,13 @@ fn missing(place: &str, anchor: &str, anchors: &BTreeSet<String>) -> String {
     format!("`{place}` has no such heading{hint}")
 }
 
-/// The place of a relative path, from the workspace root; `None` if it is outside.
+/// Returns the path of a link from the workspace root, or `None` if it is outside of the workspace.
 fn resolve(document: &str, path: &str) -> Option<String> {
     let mut parts: Vec<_> = match path.strip_prefix('/') {
         Some(_) => Vec::new(),
         None => document.split('/').collect(),
     };
-    // The document's own name.
+    // The file name of the document.
     parts.pop();
     for part in path.split('/') {
         match part {
@@ -86,7 +86,7 @@ fn has_scheme(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
-/// Whether rustdoc reads it as the name of an item, such as `crate::Snapshot` or `fn@take()`.
+/// Returns whether rustdoc resolves the target as an item, such as `crate::Snapshot` or `fn@take()`.
 fn is_item(target: &str) -> bool {
     let name = target.split('#').next().unwrap_or_default();
     let in_name = |c: char| c.is_ascii_alphanumeric() || "_:@!()<>".contains(c);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_anchor_that_no_heading_has_is_reported_with_one_like_it() {
+    fn a_missing_anchor_is_reported_with_a_similar_one() {
         assert_eq!(
             findings("README.md", "[a](docs/other.md#new)\n[b](#top)\n"),
             [
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_items_are_left_to_rustdoc() {
+    fn links_to_items_are_not_checked_in_crates() {
         let items = "[a](crate::Snapshot) [b](Server::listen#notes) [c](fn@take()) [d](Snapshot)\n";
         assert_eq!(findings("crates/a/guide.md", items), [""; 0]);
         assert_eq!(findings("docs/guide.md", items).len(), 4);

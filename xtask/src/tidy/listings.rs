@@ -1,14 +1,15 @@
-//! Rule `stale-listing`: code that a document shows is code that is compiled.
+//! Rule `stale-listing`: code in documents matches the source files.
 //!
-//! A line `<!-- from: PATH -->` before a fenced block says that its lines stand in that file, one after the other and indented alike.
-//! A line `<!-- diff: BEFORE AFTER -->` says that the block is the whole difference of two files, as `diff -u` prints it.
+//! After a line `<!-- from: PATH -->`, the fenced block contains consecutive lines of that file; they may be
+//! indented further in the file. After a line `<!-- diff: BEFORE AFTER -->`, the block is the complete output
+//! of `diff -u` for the two files.
 
 use super::finding::Finding;
 use crate::tree::Tree;
 
 const RULE: &str = "stale-listing";
 
-/// Reports every block that is not what its comment says.
+/// Reports all blocks that do not match their comment.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (document, text) in tree.files("md") {
@@ -27,7 +28,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What a comment says of the block behind it.
+/// The origin of a block, from the comment before it.
 enum Claim<'a> {
     From(&'a str),
     Diff(&'a str, &'a str),
@@ -43,22 +44,21 @@ impl<'a> Claim<'a> {
         Some(Self::Diff(before, after))
     }
 
-    /// What is wrong, if anything is.
+    /// Returns the problem of a block, if any.
     fn check(&self, tree: &Tree, block: &[&str]) -> Option<String> {
         let read = |path: &str| {
             let text = tree.text(path).map(|text| text.lines().collect::<Vec<_>>());
-            text.ok_or_else(|| format!("`{path}` does not exist; name where it is now"))
+            text.ok_or_else(|| format!("`{path}` does not exist; correct the path"))
         };
         match self {
             Self::From(path) => match read(path) {
-                Ok(file) => (!stands_in(block, &file)).then(|| {
-                    format!("these lines don't stand in `{path}` like this; copy them from there")
-                }),
+                Ok(file) => (!stands_in(block, &file))
+                    .then(|| format!("these lines are not in `{path}`; copy them from the file")),
                 Err(missing) => Some(missing),
             },
             Self::Diff(before, after) => match (read(before), read(after)) {
                 (Ok(old), Ok(new)) => (!is_difference(block, &old, &new)).then(|| {
-                    format!("this is not the difference; copy that of `diff -u {before} {after}`")
+                    format!("the diff is out of date; copy that of `diff -u {before} {after}`")
                 }),
                 (Err(missing), _) | (_, Err(missing)) => Some(missing),
             },
@@ -66,14 +66,14 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// The lines of the fenced block that begins here.
+/// Returns the lines of the fenced block at the start of `lines`, if there is one.
 fn block<'a, 'b>(lines: &'b [&'a str]) -> Option<&'b [&'a str]> {
     let (first, rest) = lines.split_first()?;
     let end = rest.iter().position(|line| *line == "```")?;
     first.starts_with("```").then(|| &rest[..end])
 }
 
-/// Whether a file has these lines one after the other, all of them further in by the same blanks.
+/// Returns whether a file contains these lines consecutively, all with the same additional indentation.
 fn stands_in(block: &[&str], file: &[&str]) -> bool {
     let Some(first) = block.first() else {
         return false;
@@ -89,7 +89,7 @@ fn stands_in(block: &[&str], file: &[&str]) -> bool {
     })
 }
 
-/// Whether a unified diff leads from one file to the other, and leaves no line out.
+/// Returns whether a unified diff transforms one file into the other completely.
 fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
     let Some(first) = diff.iter().position(|line| line.starts_with("@@ ")) else {
         return false;
@@ -97,7 +97,7 @@ fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
     let (mut from, mut to) = (old.iter().copied(), new.iter().copied());
     for line in &diff[first..] {
         let fits = if let Some(start) = hunk_start(line) {
-            // What stands between two hunks is the same.
+            // Lines between two hunks are equal.
             let between = start.saturating_sub(1 + old.len() - from.len());
             (0..between).all(|_| from.next() == to.next())
         } else if let Some(gone) = line.strip_prefix('-') {
@@ -115,7 +115,7 @@ fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
     from.eq(to)
 }
 
-/// The line of the old file, counted from 1, at which a hunk begins: 7 of `@@ -7,3 +7,4 @@`.
+/// Returns the first line of a hunk in the old file, counted from 1: 7 for `@@ -7,3 +7,4 @@`.
 fn hunk_start(line: &str) -> Option<usize> {
     let ranges = line.strip_prefix("@@ -")?;
     let digits = ranges.split_once([',', ' '])?.0;
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_stand_in_the_file_may_be_shown_further_out() {
+    fn lines_of_the_file_may_be_shown_with_less_indentation() {
         let shown =
             "text\n<!-- from: code.rs -->\n```rust\nfn f() {\n    g();\n\n    h();\n}\n```\n";
         assert_eq!(findings(shown), [""; 0]);
     }
 
     #[test]
-    fn lines_that_don_t_stand_in_the_file_are_reported_with_the_comments_line() {
+    fn lines_that_are_not_in_the_file_are_reported_with_the_line_of_the_comment() {
         for stale in [
             "fn f() {\n    h();",
             "fn f() {\ng();",
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diff_is_the_whole_difference() {
+    fn a_diff_must_be_complete() {
         let shown = |diff: &str| {
             findings(&format!(
                 "<!-- diff: old.rs new.rs -->\n```diff\n{diff}```\n"
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_or_a_block_that_is_not_there_is_reported() {
+    fn a_missing_file_or_block_is_reported() {
         for (document, says) in [
             (
                 "<!-- from: none.rs -->\n```\nx\n```",
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn other_comments_and_blocks_are_nobodys_listing() {
+    fn other_comments_and_blocks_are_not_checked() {
         assert_eq!(
             findings("<!-- a comment -->\n```rust\nfn x() {}\n```\n"),
             [""; 0]

@@ -1,13 +1,14 @@
-//! Rule `dev-version`: a dev-dependency on a crate of ours is a path without a version.
+//! Rule `dev-version`: a dev-dependency on a crate of this workspace has a path and no version.
 //!
-//! With a version, publishing needs the other crate on the registry first, and two crates that test each other can't be published at all.
+//! With a version, the other crate must be published first, so two crates that test each other can't be
+//! published.
 
 use std::collections::BTreeSet;
 
 use super::finding::Finding;
 use crate::tree::Tree;
 
-/// One `key = value` line and the table it stands in.
+/// A line `key = value` and its table.
 pub(super) struct Entry<'a> {
     pub(super) table: &'a str,
     pub(super) key: &'a str,
@@ -15,7 +16,7 @@ pub(super) struct Entry<'a> {
     pub(super) line: usize,
 }
 
-/// Reports internal dev-dependencies that carry a version, their own or the workspace's.
+/// Reports dev-dependencies on crates of this workspace that have a version, directly or from the workspace.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let manifests = || {
         tree.files("toml")
@@ -25,14 +26,15 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in manifests() {
         for entry in entries(text).filter(|entry| carries_version(entry, &ours)) {
-            let advice = "give this crate of ours as `{ path = \"…\" }` alone";
+            let advice =
+                "a dev-dependency on a crate of this workspace has only `{ path = \"…\" }`";
             findings.push(Finding::new(path, entry.line, "dev-version", advice));
         }
     }
     findings
 }
 
-/// The lines of a manifest that set something, in the form that Cargo's own tools write: one entry per line.
+/// Returns the entries of a manifest. It must have one entry per line, as Cargo writes it.
 pub(super) fn entries(manifest: &str) -> impl Iterator<Item = Entry<'_>> {
     let mut table = "";
     manifest
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_on_an_internal_dev_dependency_is_reported_in_each_spelling() {
+    fn a_version_of_an_internal_dev_dependency_is_reported_in_each_notation() {
         let text = "[dev-dependencies]\napiserver = { path = \"../b\", version = \"1\" }\napiserver.workspace = true\n\
                     apiserver = { workspace = true }\napiserver = \"1\"\n\
                     [dev-dependencies.apiserver]\npath = \"../b\"\nversion = \"1\"\n";
@@ -99,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_alone_and_crates_of_others_are_fine() {
+    fn a_path_without_a_version_and_other_crates_are_accepted() {
         let text = "[dev-dependencies]\napiserver = { path = \"../b\", features = [\"client\"] }\ntokio = \"1\"\n\
                     [dependencies]\napiserver = { workspace = true }\n";
         assert_eq!(lines(text), [0; 0]);
     }
 
     #[test]
-    fn a_table_of_one_platform_counts_too() {
+    fn a_table_of_one_platform_is_checked() {
         assert_eq!(
             lines("[target.'cfg(unix)'.dev-dependencies]\napiserver = \"1\"\n"),
             [4]

@@ -1,12 +1,11 @@
-//! A Markdown file taken apart as far as the rules need: prose, links and anchors.
+//! Reads prose, links and anchors from Markdown.
 //!
-//! Lines are counted from 1 and keep their numbers when parts are blanked.
-//! Inline links, images and link definitions are read, and headings that begin with `#`.
-//! Links in HTML and headings that are underlined are not; the documents here have neither.
+//! Lines are counted from 1 and keep their numbers. Supported are inline links, images, link definitions, and
+//! headings that start with `#`. Links in HTML and underlined headings are not supported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A link as it is written.
+/// A link in a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Link<'a> {
     pub(super) line: usize,
@@ -14,7 +13,7 @@ pub(super) struct Link<'a> {
     pub(super) target: &'a str,
 }
 
-/// The text with fenced blocks and code spans blanked.
+/// Returns the text without fenced blocks and code spans.
 pub(super) fn prose(markdown: &str) -> String {
     let mut kept = String::with_capacity(markdown.len());
     for line in unfenced(markdown) {
@@ -24,7 +23,7 @@ pub(super) fn prose(markdown: &str) -> String {
     kept
 }
 
-/// The links of a text that [`prose`] has returned.
+/// Returns the links of a text from [`prose`].
 pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
     for (index, line) in prose.lines().enumerate() {
@@ -38,7 +37,7 @@ pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     links
 }
 
-/// The anchors that GitHub gives to a document: one for each heading, and those of `<a id="…">`.
+/// Returns the anchors of a document on GitHub: one per heading, and those of `<a id="…">`.
 pub(super) fn anchors(markdown: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut repeats = BTreeMap::new();
@@ -60,7 +59,7 @@ pub(super) fn anchors(markdown: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Each line, an empty one in place of each line of a fenced block.
+/// Returns all lines. Lines of fenced blocks are empty.
 fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     markdown.lines().map(move |line| {
@@ -70,7 +69,7 @@ fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The length of a link's target up to the bracket that closes it.
+/// Returns the length of a link's target, up to the closing bracket.
 fn closing(rest: &str) -> usize {
     let mut open = 0_usize;
     let end = rest.find(|c| match c {
@@ -87,7 +86,7 @@ fn closing(rest: &str) -> usize {
     end.unwrap_or(rest.len())
 }
 
-/// The target of a line `[label]: target`; that of a footnote is text.
+/// Returns the target of a line `[label]: target`. Footnotes are not links.
 fn definition(line: &str) -> Option<&str> {
     let (label, target) = line.strip_prefix('[')?.split_once("]: ")?;
     (!label.starts_with('^') && !label.contains(']')).then_some(target)
@@ -99,7 +98,7 @@ fn without_title(target: &str) -> &str {
     path.trim_start_matches('<').trim_end_matches('>')
 }
 
-/// The text of a heading, without the targets of its links.
+/// Returns the text of a heading, without the targets of its links.
 fn heading(line: &str) -> Option<String> {
     let text = line.trim_start_matches('#');
     let level = line.len() - text.len();
@@ -114,7 +113,7 @@ fn heading(line: &str) -> Option<String> {
     Some(heading)
 }
 
-/// The anchor of a heading: lower case, letters, digits, `-` and `_`, and a `-` for each space.
+/// Returns the anchor of a heading: lower case, only letters, digits, `-` and `_`, and a `-` for each space.
 fn slug(heading: &str) -> String {
     let lower = heading.to_lowercase();
     let kept = lower.chars().filter_map(|c| match c {

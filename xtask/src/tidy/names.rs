@@ -1,29 +1,29 @@
-//! Rules `file-name` and `opening`: a file is named for what it holds, and says first what it guarantees.
+//! Rules `file-name` and `opening`: file names describe the content, and files start with a module doc.
 
 use super::finding::Finding;
 use super::rust::Source;
 
-/// Drawers: names that tell no reader what does not belong in them.
+/// File names that do not describe a subject.
 const BANNED: [&str; 8] = [
     "utils", "util", "common", "helpers", "misc", "types", "manager", "base",
 ];
 
-/// Reports a drawer, as a file or a folder, and `mod.rs`.
+/// Reports a banned name of a file or a folder, and `mod.rs`.
 pub(super) fn check(path: &str) -> Option<Finding> {
     if path.ends_with("/mod.rs") {
         let advice =
-            "call it after its folder (`foo.rs` beside `foo/`), so tabs and traces name it";
+            "name it after its folder (`foo.rs` next to `foo/`), so that tabs and traces show it";
         return Some(Finding::new(path, 1, "file-name", advice));
     }
     let inside = path.strip_suffix(".rs").unwrap_or(path);
     let drawer = inside.split('/').find(|part| BANNED.contains(part))?;
-    let advice = format!("`{drawer}` says nothing; name it for the noun it holds");
+    let advice = format!("`{drawer}` does not describe the content; use the noun that it contains");
     Some(Finding::new(path, 1, "file-name", advice))
 }
 
-/// Reports a file that does not open with `//!`.
+/// Reports a file that does not start with `//!`.
 pub(super) fn opening(source: &Source<'_>) -> Option<Finding> {
-    let advice = "open the file with `//!` and what it guarantees";
+    let advice = "start the file with `//!` and its guarantees";
     (!source.text.starts_with("//!")).then(|| Finding::new(source.path, 1, "opening", advice))
 }
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drawer_is_reported_as_a_file_and_as_a_folder() {
+    fn a_banned_name_of_a_file_or_a_folder_is_reported() {
         assert!(check("crates/informer/src/utils.rs").is_some());
         assert!(check("crates/informer/src/common/queue.rs").is_some());
         assert!(
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_must_open_with_its_contract() {
+    fn a_file_must_start_with_a_module_doc() {
         let finding = |text| opening(&Source::new("src/a.rs", text));
         assert!(finding("use std::fmt;").is_some());
         assert!(finding("// A comment.\n//! Too late.").is_some());

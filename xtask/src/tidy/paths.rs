@@ -1,22 +1,23 @@
-//! The paths that Rust code names, and the modules that they lead to.
+//! Reads the paths in Rust code, and resolves them to modules.
 //!
-//! It reads tokens: a path inside a macro's pattern, a glob and a `#[path]` attribute are not followed.
+//! It uses tokens. Paths in patterns of macros, globs and `#[path]` attributes are not resolved.
 
 use super::rust::Token;
 
-/// A path such as `crate::queue::Queue`; each member of a `{…}` group is a path of its own.
+/// A path such as `crate::queue::Queue`. Each member of a `{…}` group is a separate path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedPath<'a> {
-    /// Its names, with `crate`, `self` and `super`.
+    /// The segments, including `crate`, `self` and `super`.
     names: Vec<&'a str>,
-    /// The name that a `use` gives to it; `None` outside a `use`.
+    /// The name that a `use` binds; `None` outside of a `use`.
     pub(super) imported_as: Option<&'a str>,
     /// Counted from 1.
     pub(super) line: usize,
 }
 
 impl<'a> NamedPath<'a> {
-    /// The path from the crate's root, named in the module `own`; `None` if it does not start with `crate`, `self` or `super`.
+    /// Returns the path from the crate root, for code in the module `own`. Returns `None` if the path does
+    /// not start with `crate`, `self` or `super`, or leads above the root.
     pub(super) fn resolve(&self, own: &[&'a str]) -> Option<Vec<&'a str>> {
         let (mut absolute, mut rest) = match self.names.split_first()? {
             (&"crate", rest) => (Vec::new(), rest),
@@ -32,14 +33,14 @@ impl<'a> NamedPath<'a> {
         Some(absolute)
     }
 
-    /// As [`NamedPath::resolve`], for an import, which may also start with the name of a module in `own`.
+    /// Resolves an import like [`NamedPath::resolve`]. It may also start with the name of a module in `own`.
     pub(super) fn resolve_import(&self, own: &[&'a str]) -> Vec<&'a str> {
         self.resolve(own)
             .unwrap_or_else(|| [own, &self.names].concat())
     }
 }
 
-/// The imports of some code, and its other paths that start with `crate`, `self` or `super`.
+/// Returns the imports of some code, and its other paths that start with `crate`, `self` or `super`.
 pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let (mut at, mut found) = (0, Vec::new());
@@ -63,7 +64,7 @@ pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     found
 }
 
-/// Reads the path at `at`, or each path of the group there; returns where it ends.
+/// Reads the path or the group of paths at `at`, and returns its end.
 fn members<'a>(
     tokens: &[Token<'a>],
     mut at: usize,

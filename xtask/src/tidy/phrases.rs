@@ -1,13 +1,13 @@
-//! Rule `phrase`: words that the documents and comments here do without, because a plainer one is at hand.
+//! Rule `phrase`: documents and comments do not contain certain vague words that have a plain replacement.
 //!
-//! Rust files are read in their comments, and neither code spans nor fenced blocks are read.
+//! In Rust files, only comments are checked. Code spans and fenced blocks are not checked.
 
 use super::finding::Finding;
 use super::markdown;
 use super::prose::words;
 use super::rust::Source;
 
-/// A phrase, and what to write instead.
+/// A phrase and its replacement.
 type Phrase = (&'static str, &'static str);
 
 const PHRASES: [Phrase; 8] = [
@@ -27,12 +27,12 @@ const PHRASES: [Phrase; 8] = [
     ),
 ];
 
-/// Reads the comments of a Rust file.
+/// Checks the comments of a Rust file.
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     check(source.path, &source.comments)
 }
 
-/// Reads a Markdown file, or comments as one.
+/// Checks a Markdown file, or comments as Markdown.
 pub(super) fn check(path: &str, markdown: &str) -> Vec<Finding> {
     let prose = markdown::prose(markdown).to_lowercase();
     let mut findings = Vec::new();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn every_phrase_is_reported_in_any_case_with_what_to_write() {
+    fn every_phrase_is_reported_in_any_case_with_its_replacement() {
         for (phrase, instead) in PHRASES {
             let capital = phrase[..1].to_uppercase() + &phrase[1..];
             let findings = check("README.md", &format!("Fine.\n{capital}'s turn.\n"));
@@ -69,13 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_word_and_code_are_not_meant() {
+    fn parts_of_words_and_code_are_not_reported() {
         assert_eq!(lines("The least: celestial.\n"), [0; 0]);
         assert_eq!(lines("`nobody`\n```text\nsomebody\n```\nwhoever\n"), [5]);
     }
 
     #[test]
-    fn comments_are_read_and_code_is_not() {
+    fn comments_are_checked_and_code_is_not() {
         let text =
             "//! For whoever reads.\nlet a = \"nobody\"; // lest\n/// `nobody`\nfn somebody() {}\n";
         let source = Source::new("xtask/src/tidy/links.rs", text);

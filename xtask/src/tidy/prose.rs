@@ -1,18 +1,18 @@
-//! Rules `unfinished` and `narration`: the tree shows the thing, not how it was made.
+//! Rules `unfinished` and `narration`: no marks of unfinished work, and no history of the text.
 //!
-//! Rust files are read in their comments; Markdown outside of backticks, where a word may be quoted.
+//! In Rust files, comments are checked, and code for stubs. In Markdown, text in backticks is not checked.
 
 use super::finding::Finding;
 use super::markdown;
 use super::rust::{Source, is_word};
 
-/// Marks of unfinished work, allowed only with the issue that will end it.
+/// Marks of unfinished work. They are allowed with the number of an issue.
 const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
-/// Macros that compile and then panic.
+/// Macros for missing code, which panic.
 const STUBS: [&str; 2] = ["todo!", "unimplemented!"];
 
-/// Words that talk about the writing instead of the thing.
+/// Phrases that describe the history of the text or code.
 const NARRATION: [&str; 6] = [
     "previously we",
     "as requested",
@@ -22,7 +22,7 @@ const NARRATION: [&str; 6] = [
     "we now",
 ];
 
-/// Reads the comments of a Rust file, and its code for stubs.
+/// Checks the comments of a Rust file, and its code for stubs.
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     let mut findings = text(source.path, &source.comments);
     for stub in STUBS {
@@ -39,7 +39,7 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Reads a Markdown file.
+/// Checks a Markdown file.
 pub(super) fn markdown(path: &str, markdown: &str) -> Vec<Finding> {
     text(path, &markdown::prose(markdown))
 }
@@ -50,7 +50,7 @@ fn text(path: &str, text: &str) -> Vec<Finding> {
         if let Some(mark) = MARKS.iter().find(|mark| words(line, mark).next().is_some())
             && !names_issue(line)
         {
-            let advice = format!("finish it, or name the issue behind {mark} (`#123`)");
+            let advice = format!("finish it, or add the issue to {mark} (`#123`)");
             findings.push(Finding::new(path, index + 1, "unfinished", advice));
         }
         let lower = line.to_lowercase();
@@ -58,14 +58,14 @@ fn text(path: &str, text: &str) -> Vec<Finding> {
             .iter()
             .find(|it| words(&lower, it).next().is_some())
         {
-            let advice = format!("{narration:?} tells how it was written; say what is");
+            let advice = format!("{narration:?} describes history; describe the current state");
             findings.push(Finding::new(path, index + 1, "narration", advice));
         }
     }
     findings
 }
 
-/// Where a word stands alone.
+/// Returns the offsets of a word, without occurrences inside longer words.
 pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     text.match_indices(word)
@@ -117,12 +117,12 @@ mod tests {
         let findings = markdown("README.md", "Fine.\nIt used to be slow.\n");
         assert_eq!(
             findings[0].to_string(),
-            "README.md:2: narration: \"used to be\" tells how it was written; say what is"
+            "README.md:2: narration: \"used to be\" describes history; describe the current state"
         );
     }
 
     #[test]
-    fn a_quoted_word_is_not_meant() {
+    fn a_quoted_word_is_not_reported() {
         let text = "No `TODO` without an issue.\n```text\nTODO\n```\n";
         assert_eq!(markdown("CONTRIBUTING.md", text), []);
     }

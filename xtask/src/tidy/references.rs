@@ -1,7 +1,6 @@
-//! Rules `dead-path` and `dead-test`: what the documents name exists.
+//! Rules `dead-path` and `dead-test`: paths and tests that the documents name exist.
 //!
-//! `ARCHITECTURE.md` and those in `docs` are maps, and a map with a wrong street is worse than none.
-//! A document that does not exist names nothing.
+//! Only [`MAPS`] are checked. A missing document has no findings.
 
 use std::collections::BTreeSet;
 
@@ -17,25 +16,25 @@ const MAPS: [&str; 4] = [
     "docs/from-kube-rs.md",
 ];
 
-/// The document with the tables of client-go's behaviours and defects and the tests that pin them.
+/// The document with the tables of client-go's behaviors and defects, and their tests.
 const CLIENT_GO: &str = "docs/client-go.md";
 
-/// Marks the rows of a behaviour, in the first column.
+/// The mark of a behavior, in the first column.
 const STAR: char = '★';
 
-/// What the number of a defect begins with, in the first column: of the informer, of the work queue,
-/// or a soft spot.
+/// The first letters of the numbers of defects, in the first column: of the informer, of the work queue, or a
+/// soft spot.
 const DEFECTS: [char; 3] = ['D', 'W', 'S'];
 
-/// Reports every path in backticks that leads nowhere.
+/// Reports all paths in backticks that do not exist.
 ///
-/// A path counts from the workspace root or from any folder (`queue/in_order.rs`); `{a,b}` stands for each.
+/// A path is relative to the workspace root or to any folder (`queue/in_order.rs`). `{a,b}` is expanded.
 pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (map, line, quoted) in MAPS.iter().flat_map(|map| all_quoted(tree, map)) {
         for path in expand(quoted).into_iter().filter(|path| is_path(path)) {
             if !tree.contains_below(&path) {
-                let advice = format!("`{path}` does not exist; name where it is now");
+                let advice = format!("`{path}` does not exist; correct the path");
                 findings.push(Finding::new(map, line, "dead-path", advice));
             }
         }
@@ -43,9 +42,10 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Reports every test that a row of a behaviour or a defect names in its last column and that no test code defines.
+/// Reports all missing tests in the last column of behaviors and defects.
 ///
-/// A name is a function in backticks, with or without a module path; a type in backticks is left to the compiler.
+/// A test is the name of a function in backticks, with or without a module path. Types in backticks are
+/// ignored.
 pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let Some(text) = tree.text(CLIENT_GO) else {
         return Vec::new();
@@ -62,8 +62,7 @@ pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
         }
         for name in quoted(last).filter_map(|name| name.rsplit("::").next()) {
             if is_function(name) && !known.contains(name) {
-                let advice =
-                    format!("no test is called `{name}`; name the test that pins this row");
+                let advice = format!("no test is called `{name}`; correct the name of the test");
                 findings.push(Finding::new(CLIENT_GO, index + 1, "dead-test", advice));
             }
         }
@@ -71,13 +70,13 @@ pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     findings
 }
 
-/// Whether it is the number of a defect, such as `D7`.
+/// Returns whether a cell is the number of a defect, such as `D7`.
 fn is_defect(cell: &str) -> bool {
     let number = cell.strip_prefix(DEFECTS).unwrap_or_default();
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Each piece in backticks with its file and line.
+/// Returns all texts in backticks, with file and line.
 fn all_quoted<'a>(
     tree: &'a Tree,
     map: &'a str,
@@ -90,7 +89,7 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// `a/{b,c}.rs` as `a/b.rs` and `a/c.rs`; anything else as it is.
+/// Expands `a/{b,c}.rs` to `a/b.rs` and `a/c.rs`. Other texts are unchanged.
 fn expand(quoted: &str) -> Vec<String> {
     let braces = quoted.split_once('{').and_then(|(before, rest)| {
         let (inside, after) = rest.split_once('}')?;
@@ -104,7 +103,7 @@ fn expand(quoted: &str) -> Vec<String> {
     braces.unwrap_or_else(|| vec![quoted.to_owned()])
 }
 
-/// Whether it can only mean a file or a crate of this repository; `mod.rs` is the name of a habit.
+/// Returns whether a text is certainly a path of this repository. `mod.rs` is a convention, not a file here.
 fn is_path(text: &str) -> bool {
     let plain = text
         .chars()
@@ -115,7 +114,7 @@ fn is_path(text: &str) -> bool {
     plain && text != "mod.rs" && (ending || text.starts_with("crates/"))
 }
 
-/// Whether it is spelt like a function, and not a single word that may mean anything.
+/// Returns whether a text is certainly the name of a function: lower case, with an underscore.
 fn is_function(name: &str) -> bool {
     name.contains('_')
         && name
@@ -123,7 +122,7 @@ fn is_function(name: &str) -> bool {
             .all(|c| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit())
 }
 
-/// The names of all functions in test code.
+/// Returns the names of all functions in test code.
 fn functions(sources: &[Source<'_>]) -> BTreeSet<String> {
     let tests = sources
         .iter()
@@ -144,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_leads_nowhere_is_reported_and_one_from_any_folder_is_found() {
+    fn a_missing_path_is_reported_and_a_path_relative_to_any_folder_is_found() {
         let tree = Tree::of(&[
             (
                 "ARCHITECTURE.md",
@@ -156,14 +155,14 @@ mod tests {
         assert_eq!(
             found,
             [
-                "ARCHITECTURE.md:2: dead-path: `queue/gone.rs` does not exist; name where it is now",
-                "ARCHITECTURE.md:2: dead-path: `crates/none` does not exist; name where it is now",
+                "ARCHITECTURE.md:2: dead-path: `queue/gone.rs` does not exist; correct the path",
+                "ARCHITECTURE.md:2: dead-path: `crates/none` does not exist; correct the path",
             ]
         );
     }
 
     #[test]
-    fn half_a_file_name_is_no_path() {
+    fn the_end_of_a_file_name_is_not_a_path() {
         let tree = Tree::of(&[
             ("ARCHITECTURE.md", "`order.rs`"),
             ("crates/informer/src/in_order.rs", ""),
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn go_files_globs_urls_and_habits_are_not_paths_of_ours() {
+    fn go_files_globs_and_urls_are_not_checked() {
         let tree = Tree::of(&[(
             "docs/client-go.md",
             "`tools/cache/store.go` `crates/*/src` `https://a.b/c.md` `mod.rs` `Deleted::Known` `a b.rs`",
@@ -194,7 +193,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "docs/client-go.md:4: dead-test: no test is called `nobody_wrote_this`; name the test that pins this row"
+                "docs/client-go.md:4: dead-test: no test is called `nobody_wrote_this`; correct the name of the test"
             ]
         );
     }
@@ -212,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn a_function_outside_of_tests_pins_nothing() {
+    fn a_function_outside_of_tests_is_not_a_test() {
         let tree = Tree::of(&[(CLIENT_GO, "| ★1 | x | `pop_batch` |\n")]);
         let source = Source::new("src/queue.rs", "fn pop_batch() {}");
         assert_eq!(super::tests(&tree, &[source]).len(), 1);
     }
 
     #[test]
-    fn a_document_that_does_not_exist_names_nothing() {
+    fn a_missing_document_has_no_findings() {
         let tree = Tree::of(&[]);
         assert_eq!(
             (paths(&tree), super::tests(&tree, &[])),

@@ -1,6 +1,6 @@
-//! A Rust file taken apart as far as the rules need: code, comments, and which lines are tests.
+//! Splits a Rust file into code, comments and tests.
 //!
-//! Texts keep their length and their line breaks when parts are blanked, so an offset means the same place in each.
+//! Blanked texts keep their length and line breaks, so an offset is the same place in all of them.
 
 mod lexer;
 
@@ -10,19 +10,19 @@ use lexer::Class;
 
 /// One Rust file.
 pub(super) struct Source<'a> {
-    /// From the workspace root, with `/`.
+    /// The path from the workspace root, with `/`.
     pub(super) path: &'a str,
-    /// As it stands on disk.
+    /// The text of the file.
     pub(super) text: &'a str,
-    /// Without comments and without the contents of literals.
+    /// The text with comments and literals blanked.
     pub(super) code: String,
-    /// Nothing but the comments, doc comments included.
+    /// The text with everything except comments and doc comments blanked.
     pub(super) comments: String,
-    /// Where [`Source::code`] is compiled for tests only; ascending, never overlapping.
+    /// The ranges that are compiled only for tests, ascending and not overlapping.
     pub(super) tests: Vec<Range<usize>>,
 }
 
-/// A word, a sign or one of `::`, `->`, `=>`.
+/// A word, a single sign, or one of `::`, `->`, `=>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) text: &'a str,
@@ -48,12 +48,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether the whole file is compiled for tests only, as far as its name says.
+    /// Returns whether the path is that of a test file.
     pub(super) fn is_test_file(&self) -> bool {
         is_test_file(self.path)
     }
 
-    /// [`Source::code`] with the tests blanked.
+    /// Returns [`Source::code`] with the tests blanked.
     pub(super) fn production(&self) -> String {
         let mut bytes = self.code.clone().into_bytes();
         for range in &self.tests {
@@ -62,23 +62,23 @@ impl<'a> Source<'a> {
         text(bytes)
     }
 
-    /// The line of an offset, counted from 1.
+    /// Returns the line of an offset, counted from 1.
     pub(super) fn line(&self, offset: usize) -> usize {
         line_of(self.text, offset)
     }
 }
 
-/// The line of an offset in a text, counted from 1.
+/// Returns the line of an offset in a text, counted from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     1 + text[..offset].matches('\n').count()
 }
 
-/// Whether a byte can stand in an identifier.
+/// Returns whether a byte can be part of an identifier.
 pub(super) fn is_word(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
 
-/// Splits code, as [`Source::code`] has it, into tokens.
+/// Splits code (from [`Source::code`]) into tokens.
 pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     let bytes = code.as_bytes();
     let (mut at, mut line, mut tokens) = (0, 1, Vec::new());
@@ -109,7 +109,7 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The offset behind the bracket that closes the one at `open`, or the end of the code.
+/// Returns the offset after the bracket that closes the one at `open`, or the end of the code.
 pub(super) fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {
@@ -132,7 +132,7 @@ fn is_test_file(path: &str) -> bool {
     parts.next() == Some("tests.rs") || parts.any(|folder| folder == "tests")
 }
 
-/// Where items under `#[cfg(test)]` stand, attribute and body.
+/// Returns the ranges of items with `#[cfg(test)]`, including the attribute.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for (start, attribute) in code.match_indices("#[cfg(test)]") {
@@ -143,7 +143,8 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The end of the item at `start`: its first `;`, or the `}` of its first block, outside of other brackets.
+/// Returns the end of the item at `start`: its first `;`, or the `}` of its first block, outside of other
+/// brackets.
 fn end_of_item(code: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(&byte) = code.as_bytes().get(at) {
@@ -157,7 +158,7 @@ fn end_of_item(code: &str, start: usize) -> usize {
     code.len()
 }
 
-/// The text with everything but one class blanked.
+/// Returns the text with all other classes blanked.
 fn keep(source: &str, class: Class) -> String {
     let mut bytes = source.as_bytes().to_vec();
     for span in lexer::spans(source) {
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_loses_comments_and_literals_and_keeps_its_places() {
+    fn comments_and_literals_are_blanked_and_offsets_are_kept() {
         let text = "let a = \"//\"; // b\nlet c = 'x'; /* d /* e */ f */ let 'g;\n";
         let source = Source::new("src/a.rs", text);
         assert_eq!(
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_in_a_file_of_their_own_leave_no_gap_behind() {
+    fn the_declaration_of_a_test_file_is_a_test() {
         let source = Source::new("src/a.rs", "#[cfg(test)]\nmod tests;\nfn d() {}\n");
         assert_eq!(source.production().trim(), "fn d() {}");
         assert!(

@@ -1,4 +1,4 @@
-//! Rule `biased-select`: a `select!` that picks at random can't be replayed from a seed.
+//! Rule `biased-select`: every `select!` is biased, because a random choice can't be replayed from a seed.
 
 use super::finding::Finding;
 use super::rust::{Source, is_word};
@@ -10,7 +10,7 @@ pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
         .filter(|(at, _)| *at == 0 || !is_word(code.as_bytes()[at - 1]))
         .filter(|(at, name)| !opens_biased(&code[at + name.len()..]))
         .map(|(at, _)| {
-            let advice = "open it with `biased;`, so that a seed replays";
+            let advice = "start it with `biased;`, so that a seed can be replayed";
             Finding::new(source.path, source.line(at), "biased-select", advice)
         })
         .collect()

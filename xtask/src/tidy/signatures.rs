@@ -1,8 +1,9 @@
-//! Rule `foreign-type`: a type of another crate in a public signature is a promise, made on purpose or not at all.
+//! Rule `foreign-type`: public signatures of the library name only types of the crates in [`ALLOWED`].
 //!
-//! The library promises the crates of [`ALLOWED`]; its other dependencies must not show.
-//! Read are `pub` functions, fields, constants, aliases, re-exports, enums and traits, and `From` impls, by the crates they name and by the names imported from those.
-//! What is `pub(crate)` is no promise, and `unreachable_pub` sees to it that `pub` means public.
+//! A type of another crate in a public signature makes that crate part of the API. The rule checks `pub`
+//! functions, fields, constants, aliases, re-exports, enums and traits, and `From` impls, for names of other
+//! dependencies and for names imported from them. `pub(crate)` items are not checked. The lint
+//! `unreachable_pub` ensures that all other `pub` items are public.
 
 mod items;
 
@@ -12,8 +13,11 @@ use super::finding::Finding;
 use super::manifests;
 use super::rust::{Source, Token, tokens};
 
-/// Dependencies that public signatures may name: what users build on, what streams and bytes are made of, and `serde`'s traits in bounds.
-/// `kube_client` and `kube_runtime` are optional, so the builds without their features keep them there.
+/// Dependencies that public signatures may name: the crates that users build on, those of streams and bytes,
+/// and `serde` for bounds.
+///
+/// `kube_client` and `kube_runtime` are optional, so builds without their features check that only code with
+/// these features names them.
 const ALLOWED: [&str; 7] = [
     "kube_core",
     "k8s_openapi",
@@ -24,7 +28,7 @@ const ALLOWED: [&str; 7] = [
     "serde",
 ];
 
-/// The dependencies in a manifest that public signatures may not name, spelt as in code.
+/// Returns the dependencies of a manifest that public signatures may not name, spelled as in code.
 pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
     manifests::entries(manifest)
         .filter(|entry| entry.table == "dependencies")
@@ -34,7 +38,7 @@ pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Reports each public signature that names a foreign crate, or something imported from one.
+/// Reports all public signatures that name a foreign crate, or an item imported from one.
 pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Finding> {
     let code = source.production();
     let tokens = items::without_attributes(&tokens(&code));
@@ -56,7 +60,7 @@ pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Find
             let through = imported.get(token.text).filter(|_| !is_value).copied();
             if let Some(krate) = named.map(String::as_str).or(through) {
                 let advice = format!(
-                    "`{}` is of `{krate}`, which users should not meet; wrap it or keep it private",
+                    "`{}` makes `{krate}` part of the public API; wrap it or make the item private",
                     token.text
                 );
                 findings.push(Finding::new(
@@ -71,7 +75,7 @@ pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Find
     findings
 }
 
-/// Names that `use` brings in from foreign crates, with the crate.
+/// Returns the names that are imported from foreign crates, with the crate.
 fn imports<'a>(tokens: &[Token<'_>], foreign: &'a BTreeSet<String>) -> BTreeMap<String, &'a str> {
     let mut names = BTreeMap::new();
     for (at, _) in tokens

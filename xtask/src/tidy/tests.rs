@@ -1,4 +1,4 @@
-//! That the workspace is tidy, and that the whole check sees what each rule sees.
+//! Checks the workspace, and that the whole check includes every rule.
 
 use std::path::Path;
 

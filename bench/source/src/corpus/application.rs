@@ -1,6 +1,6 @@
-//! A custom resource that many clusters have: Argo CD's `Application`, with its history and the state of what it deploys.
+//! Custom resources like Argo CD's `Application`, with a history and the state of the deployed resources.
 //!
-//! Guarantees: 4 to 6 KB of JSON, with keys ordered as an API server orders those of kinds that it does not know.
+//! Guarantees: objects have 4 to 6 KB of JSON and sorted keys, as custom resources of an API server.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const RESOURCES: [(&str, &str, &str); 10] = [
     ("policy", "v1", "PodDisruptionBudget"),
 ];
 
-/// An application that deploys a workload.
+/// Returns an application that deploys a workload.
 pub(super) fn application(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

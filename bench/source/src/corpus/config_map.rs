@@ -1,6 +1,6 @@
-//! `ConfigMaps` with the configuration of a service: text that resembles that of its neighbours.
+//! `ConfigMaps` with the configuration of a service, with similar text in all objects.
 //!
-//! Guarantees: two files each, in the formats that services read.
+//! Guarantees: each contains a YAML file, a properties file and a host name.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ const SETTINGS: [(&str, &[&str]); 8] = [
     ("attempts", &["1", "3", "5"]),
 ];
 
-/// The configuration of a workload.
+/// Returns the configuration of a workload.
 pub(super) fn config_map(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

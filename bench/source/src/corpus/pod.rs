@@ -1,6 +1,7 @@
-//! Pods as a Deployment's are in a cluster with a mesh: about 8.1 KB of JSON and 5.5 KB of protobuf each.
+//! Pods of a Deployment in a cluster with a service mesh: about 8.1 KB of JSON and 5.5 KB of protobuf each.
 //!
-//! Guarantees: every pod has two containers with ten environment variables, probes, mounts, conditions, and two entries of managed fields of about 1.1 KB.
+//! Guarantees: every pod has two containers with ten environment variables each, probes, mounts, conditions,
+//! and two entries of managed fields of about 1.1 KB each.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -41,7 +42,7 @@ const SETTINGS: [(&str, &[&str]); 12] = [
     ("REGION", &["eu-central-1", "eu-west-1", "us-east-1"]),
 ];
 
-/// A pod of a workload.
+/// Returns a pod of a workload.
 pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let name = &workload.name;
     let image = format!(
@@ -162,7 +163,7 @@ fn uid(rng: &mut Rng) -> String {
     )
 }
 
-/// What both containers have.
+/// Returns the common fields of both containers.
 fn container(name: &str, image: &str, rng: &mut Rng) -> Value {
     let (cpu, memory) = (
         one_of(rng, &["50m", "100m", "250m", "500m", "1"]),
@@ -303,7 +304,7 @@ fn pod_address(slots: &mut Slots) -> String {
     format!("10.{}", slots.mark(Slot::Address))
 }
 
-/// Who owns the fields of the template: some of them, as many as make about 1.1 KB.
+/// Returns the managed fields of the pod template: about 1.1 KB, not all fields.
 fn template_fields(name: &str) -> Value {
     let container = fields(&["f:image", "f:imagePullPolicy", "f:name", "f:resources"]);
     let mut containers = Map::new();
@@ -372,7 +373,7 @@ fn fields(names: &[&str]) -> Value {
         .collect()
 }
 
-/// How managed fields name an item of a list.
+/// Returns the key of a list item in managed fields.
 fn key(member: &str, value: &str) -> String {
     format!("k:{}", json!({ member: value }))
 }

@@ -1,6 +1,6 @@
-//! Secrets with keys and tokens: random bytes, which nothing compresses.
+//! Secrets with keys and tokens: random bytes, which can't be compressed.
 //!
-//! Guarantees: the data of two Secrets has nothing in common, and makes up most of either.
+//! Guarantees: the data of each Secret is random.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
-/// A Secret of a workload: a key and certificate, and a token.
+/// Returns a Secret of a workload with a key, a certificate and a token.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

@@ -1,4 +1,4 @@
-//! Objects of every kind, in both encodings.
+//! Checks objects of every kind, in both encodings.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use serde::Serialize;
@@ -17,7 +17,7 @@ fn json(corpus: &Corpus, at: usize) -> Value {
     serde_json::from_str(&format!("{}{members}", corpus.kind().json_start())).unwrap()
 }
 
-/// Go says null where nothing was set; types of Rust say nothing.
+/// Removes null members. Go writes null for some unset fields; the Rust types omit them.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -40,14 +40,14 @@ fn survives<K: Serialize + DeserializeOwned>(kind: CorpusKind) {
 }
 
 #[test]
-fn every_object_is_one_of_its_type_with_nothing_left_over() {
+fn every_object_decodes_as_its_type_without_loss() {
     survives::<Pod>(CorpusKind::Pods);
     survives::<ConfigMap>(CorpusKind::Configmaps);
     survives::<Secret>(CorpusKind::Secrets);
 }
 
 #[test]
-fn both_encodings_are_of_the_same_object() {
+fn both_encodings_contain_the_same_object() {
     let messages = Messages::read().unwrap();
     for kind in [
         CorpusKind::Pods,
@@ -81,7 +81,7 @@ fn names_ascend_and_identities_are_unique() {
 }
 
 #[test]
-fn a_seed_makes_the_same_objects_and_another_seed_others() {
+fn a_seed_determines_the_objects() {
     let object = |seed| {
         Corpus::new(CorpusKind::Pods, 100, seed)
             .unwrap()
@@ -92,7 +92,7 @@ fn a_seed_makes_the_same_objects_and_another_seed_others() {
 }
 
 #[test]
-fn a_version_is_seen_in_the_revision_and_the_stamp_alone() {
+fn a_version_changes_only_the_revision_and_the_stamp() {
     let corpus = Corpus::new(CorpusKind::Pods, 100, 1).unwrap();
     let changed = Version {
         revision: 4_000_000_777,
@@ -112,7 +112,7 @@ fn a_version_is_seen_in_the_revision_and_the_stamp_alone() {
 }
 
 #[test]
-fn pods_have_the_sizes_that_the_measurements_are_made_for() {
+fn pods_have_the_documented_sizes() {
     let corpus = Corpus::new(CorpusKind::Pods, 10_000, 1).unwrap();
     let mean = |encoding| {
         let bytes: usize = corpus
@@ -141,7 +141,7 @@ fn pods_have_the_sizes_that_the_measurements_are_made_for() {
 }
 
 #[test]
-fn lengths_are_those_of_the_objects() {
+fn lengths_match_the_objects() {
     let corpus = Corpus::new(CorpusKind::Secrets, 77, 1).unwrap();
     for range in [0..77, 5..6, 10..60] {
         let lengths = corpus.lengths(range.clone(), Encoding::Protobuf);
@@ -154,7 +154,7 @@ fn lengths_are_those_of_the_objects() {
 }
 
 #[test]
-fn a_corpus_of_one_and_of_none() {
+fn a_corpus_has_at_least_one_object() {
     assert_eq!(Corpus::new(CorpusKind::Pods, 1, 1).unwrap().len(), 1);
     assert!(Corpus::new(CorpusKind::Pods, 0, 1).is_err());
 }

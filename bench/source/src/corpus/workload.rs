@@ -1,6 +1,7 @@
-//! What runs in the cluster: names, namespaces and sizes.
+//! The workloads of the cluster: names, namespaces and weights.
 //!
-//! Guarantees: namespaces and names are unique, and ordered as an API server orders their objects.
+//! Guarantees: each pair of namespace and name is unique, and workloads have the order of their objects in a
+//! list.
 
 use fastrand::Rng;
 
@@ -81,24 +82,24 @@ const STAGES: [&str; 4] = ["canary", "prod", "staging", "test"];
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,
-    /// As its Deployment has it.
+    /// The name of the Deployment.
     pub(super) name: String,
     pub(super) team: &'static str,
     pub(super) stage: &'static str,
     pub(super) domain: &'static str,
     pub(super) component: &'static str,
-    /// Of its pod template.
+    /// The hash of the pod template.
     pub(super) hash: String,
-    /// How many objects it has, beside others.
+    /// The share of the objects, relative to other workloads.
     pub(super) weight: usize,
-    /// Of everything else about it.
+    /// The seed of the template.
     pub(super) seed: u64,
 }
 
 // === impl Workload ===
 
 impl Workload {
-    /// Draws this number of workloads, in order.
+    /// Returns this number of random workloads, in the order of their objects.
     pub(super) fn draw(count: usize, seed: u64) -> Vec<Workload> {
         let mut rng = Rng::with_seed(mix(seed));
         let mut workloads: Vec<_> = (0..count).map(|at| Workload::one(at, &mut rng)).collect();
@@ -108,42 +109,42 @@ impl Workload {
     }
 
     fn one(at: usize, rng: &mut Rng) -> Workload {
-        // The number of the workload, in a system whose digits are the lists: no two are the same.
+        // The number of the workload in a mixed radix of the lists, so that each combination is unique.
         let (component, at) = (COMPONENTS[at % COMPONENTS.len()], at / COMPONENTS.len());
         let (team, at) = (TEAMS[at % TEAMS.len()], at / TEAMS.len());
         let (stage, at) = (STAGES[at % STAGES.len()], at / STAGES.len());
         let domain = DOMAINS[rng.usize(..DOMAINS.len())];
         Workload {
             namespace: format!("{team}-{stage}"),
-            // The number stands in every name, so that none is the start of another, and objects are ordered whatever follows.
+            // The number in the name makes it unique, and lists keep the workloads in order for any suffix.
             name: format!("{domain}-{component}-v{}", at + 1),
             team,
             stage,
             domain,
             component,
             hash: hash(rng),
-            // Most are small, and some are ten times as large.
+            // Most are small, and a few are ten times as large.
             weight: [2, 2, 3, 3, 4, 6, 10, 20][rng.usize(..8)],
             seed: rng.u64(..),
         }
     }
 }
 
-/// Like the hash of a pod template: ten letters.
+/// Returns a random hash of a pod template: ten letters.
 pub(super) fn hash(rng: &mut Rng) -> String {
     (0..10)
         .map(|_| char::from(LETTERS[rng.usize(..LETTERS.len())]))
         .collect()
 }
 
-/// This number of hexadecimal digits.
+/// Returns this number of random hexadecimal digits.
 pub(super) fn hex(rng: &mut Rng, len: usize) -> String {
     (0..len)
         .map(|_| char::from(b"0123456789abcdef"[rng.usize(..16)]))
         .collect()
 }
 
-/// One of several.
+/// Returns a random choice.
 pub(super) fn one_of<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.usize(..choices.len())]
 }

@@ -1,8 +1,8 @@
-//! The history against one that remembers everything.
+//! Compares the history with one that keeps every version.
 
 use super::*;
 
-/// Every version of every object, by the number of changes before it.
+/// Returns the versions of all objects after each number of changes.
 fn remembered(history: &History, objects: usize, changes: u64) -> Vec<Vec<Version>> {
     let moment = Moment {
         changes: 0,
@@ -21,7 +21,7 @@ fn remembered(history: &History, objects: usize, changes: u64) -> Vec<Vec<Versio
 }
 
 #[test]
-fn every_object_is_what_it_was_at_every_moment() {
+fn versions_at_every_moment_match_a_complete_record() {
     for objects in [1, 2, 3, 10, 97] {
         let mut history = History::new(objects);
         for stamp in 1..=250 {
@@ -76,7 +76,7 @@ fn revisions_of_objects_and_changes_are_unique_and_at_most_the_highest() {
 }
 
 #[test]
-fn a_revision_leads_to_the_moment_after_its_change() {
+fn a_revision_maps_to_the_moment_after_its_change() {
     let mut history = History::new(10);
     let start = history.now();
     for stamp in 0..5 {
@@ -118,7 +118,7 @@ fn after_an_expiry_only_the_newest_revision_is_not_too_old() {
 }
 
 #[test]
-fn what_is_too_long_ago_is_forgotten_and_the_rest_is_whole() {
+fn old_changes_are_dropped_and_valid_moments_stay_complete() {
     let objects = 50;
     let mut history = History::new(objects);
     for stamp in 0..KEPT + 1_000 {

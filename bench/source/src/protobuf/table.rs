@@ -1,15 +1,17 @@
-//! How built-in kinds look in protobuf: the table that the embedded server reads such bodies with.
+//! The protobuf messages of built-in kinds, from the table of the embedded server.
 //!
-//! Guarantees: field numbers and types are those of Kubernetes 1.36, for `cargo xtask kinds` takes them from its sources.
+//! Guarantees: field numbers and types are those of Kubernetes 1.36. `cargo xtask kinds` generates the table
+//! from its sources.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
-/// Its header says how it reads.
+/// The table. Its header describes the format.
 const V1_36: &str = include_str!("../../../../crates/apiserver/src/kinds/wire_v1_36.tsv");
 
-/// Messages whose members Go writes in another order than that of the field numbers: those that come first, as its types have them.
+/// Messages whose JSON members do not have the order of the field numbers in Go, with the members that Go
+/// writes first.
 const REORDERED: [(&str, &[&str]); 3] = [
     (
         "k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference",
@@ -43,7 +45,7 @@ const REORDERED: [(&str, &[&str]); 3] = [
 /// The messages of all built-in kinds.
 pub(crate) struct Messages {
     all: BTreeMap<&'static str, Message>,
-    /// From `apiVersion/Kind`.
+    /// The message of each `apiVersion/Kind`.
     kinds: BTreeMap<&'static str, &'static str>,
 }
 
@@ -52,11 +54,11 @@ pub(super) struct Message {
     pub(super) form: Form,
     /// Ascending by number.
     pub(super) fields: Vec<Field>,
-    /// The members that JSON has before all others.
+    /// The members that are first in JSON.
     first: &'static [&'static str],
 }
 
-/// What JSON a message has.
+/// The JSON form of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Object,
@@ -65,53 +67,53 @@ pub(super) enum Form {
     Json,
     Time,
     Quantity,
-    /// Forms that no kind of the corpora has.
+    /// A form that no kind of a corpus uses.
     Other,
 }
 
 /// One field of a [`Message`].
 pub(super) struct Field {
     pub(super) number: u32,
-    /// As JSON has it.
+    /// The name in JSON.
     pub(super) name: &'static str,
     pub(super) container: Container,
     pub(super) value: Type,
-    /// Its members stand in the parent.
+    /// Whether its members are members of the parent in JSON.
     pub(super) is_inline: bool,
-    /// Go leaves it out if there is none; other fields of one value are always written.
+    /// Whether Go omits the field if it is absent. Other single fields are always written.
     pub(super) is_pointer: bool,
 }
 
-/// How often a field's value is there.
+/// The cardinality of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Container {
     One,
     List,
-    /// From strings.
+    /// A map with string keys.
     Map,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Bool,
     Bytes,
     Double,
-    /// 32 or 64 bits, which are written alike.
+    /// 32 or 64 bits; both have the same encoding.
     Integer,
     Text,
-    /// By its name in the table.
+    /// A message, by its name in the table.
     Message(&'static str),
 }
 
 // === impl Messages ===
 
 impl Messages {
-    /// Reads the table, some 110 kilobytes.
+    /// Parses the table.
     ///
     /// # Errors
     ///
-    /// A line of it is none.
+    /// A line of the table is invalid.
     pub(crate) fn read() -> Result<Messages> {
         let mut all = BTreeMap::new();
         let mut kinds = BTreeMap::new();
@@ -155,10 +157,10 @@ impl Messages {
 // === impl Message ===
 
 impl Message {
-    /// The fields in the order in which Go writes them as JSON.
+    /// Returns the fields in the order in which Go writes them in JSON.
     pub(super) fn in_json(&self) -> Vec<&Field> {
         let mut fields: Vec<_> = self.fields.iter().collect();
-        // The sort is stable, so what is not named keeps its order.
+        // The sort is stable, so all other fields keep their order.
         fields.sort_by_key(|field| {
             let place = self.first.iter().position(|name| *name == field.name);
             place.unwrap_or(self.first.len())
@@ -186,7 +188,7 @@ impl Form {
 // === impl Field ===
 
 impl Field {
-    /// Reads `number, name, type, presence`.
+    /// Parses `number, name, type, presence`.
     fn from_row(row: &'static str) -> Result<Field> {
         let mut columns = row.split('\t');
         let mut next = || columns.next().context("a column is missing");

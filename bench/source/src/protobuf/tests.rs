@@ -1,4 +1,4 @@
-//! The encoder against what Go wrote for the same objects.
+//! Compares the encoder with the output of Go for the same objects.
 
 use std::io::Read as _;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Kubernetes' own pairs of protobuf and JSON, one kind a line: `apiVersion/Kind`, hexadecimal, JSON.
+/// Pairs of protobuf and JSON from Kubernetes, one kind per line: `apiVersion/Kind`, hexadecimal, JSON.
 const PAIRS: &[u8] =
     include_bytes!("../../../../crates/apiserver/src/protobuf/corpus_v1_36.tsv.gz");
 
@@ -69,7 +69,7 @@ fn ordered_json_is_the_same_object_with_its_metadata_first() {
 }
 
 #[test]
-fn members_stand_in_the_order_of_go_s_types_where_it_is_not_that_of_the_numbers() {
+fn json_members_have_the_declaration_order_of_go() {
     let messages = Messages::read().unwrap();
     let (_, object) = pair("v1/Pod");
     let members = ordered_json(&messages, "v1/Pod", &object).unwrap();
@@ -82,7 +82,7 @@ fn members_stand_in_the_order_of_go_s_types_where_it_is_not_that_of_the_numbers(
 }
 
 #[test]
-fn a_member_that_has_no_field_is_an_error_that_names_it() {
+fn a_member_without_a_field_is_an_error_with_its_name() {
     let messages = Messages::read().unwrap();
     let object =
         json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "imge": "b"}]}});
@@ -94,14 +94,14 @@ fn a_member_that_has_no_field_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_time_with_a_fraction_is_an_error_for_it_would_be_lost() {
+fn a_time_with_a_fraction_is_an_error() {
     let messages = Messages::read().unwrap();
     let object = json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00.5Z"}});
     assert!(encode(&messages, "v1/ConfigMap", &object).is_err());
 }
 
 #[test]
-fn lengths_are_known_before_they_are_written() {
+fn varint_len_matches_the_written_bytes() {
     for number in [
         0,
         1,

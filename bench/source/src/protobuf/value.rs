@@ -1,6 +1,6 @@
-//! Values that are one JSON value: scalars, and the messages with JSON of their own.
+//! Encodes scalars, and the messages that have a special JSON form.
 //!
-//! Guarantees: what Go would not read back as the same value is an error.
+//! Guarantees: a value that Go would not decode to the same value is an error.
 
 use anyhow::{Context as _, Result, bail};
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::table::{Field, Form, Messages, Type};
 use super::{put_bytes, put_members, put_number};
 
-/// Writes a field of a scalar.
+/// Writes a scalar field.
 pub(super) fn put_scalar(
     number: u32,
     value_type: Type,
@@ -26,27 +26,27 @@ pub(super) fn put_scalar(
         }
         Type::Text => put_bytes(out, number, text(value)?.as_bytes()),
         Type::Bytes => put_bytes(out, number, &STANDARD.decode(text(value)?)?),
-        Type::Double | Type::Message(_) => bail!("no scalar that a corpus has"),
+        Type::Double | Type::Message(_) => bail!("unsupported scalar type"),
     }
     Ok(())
 }
 
-/// Writes what Go writes for a field that is no pointer and was not set.
+/// Writes a field that is absent and not a pointer in Go.
 pub(super) fn put_absent(messages: &Messages, field: &Field, out: &mut Vec<u8>) -> Result<()> {
     match field.value {
         Type::Bool | Type::Integer => put_number(out, field.number, 0),
         Type::Text => put_bytes(out, field.number, &[]),
         // A nil slice.
         Type::Bytes => {}
-        Type::Double => bail!("no scalar that a corpus has"),
+        Type::Double => bail!("unsupported scalar type"),
         Type::Message(name) => {
             let message = messages.get(name)?;
             let mut inner = Vec::new();
             match message.form {
                 Form::Object => put_members(messages, message, &Value::Null, &mut inner)?,
-                // Go's zero time is a message without fields.
+                // In Go, a zero time is a message without fields.
                 Form::Time | Form::List => {}
-                _ => bail!("{name} is always sent"),
+                _ => bail!("{name} must be present"),
             }
             put_bytes(out, field.number, &inner);
         }
@@ -54,7 +54,7 @@ pub(super) fn put_absent(messages: &Messages, field: &Field, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Writes the fields of a message whose form is not an object's.
+/// Writes the fields of a message with a special JSON form.
 pub(super) fn put_special(form: Form, value: &Value, out: &mut Vec<u8>) -> Result<()> {
     match (form, value) {
         (Form::Json, value) => put_bytes(out, 1, value.to_string().as_bytes()),
@@ -62,7 +62,7 @@ pub(super) fn put_special(form: Form, value: &Value, out: &mut Vec<u8>) -> Resul
         (Form::Time, value) => {
             let time: Timestamp = text(value)?.parse()?;
             if time.subsec_nanosecond() != 0 {
-                bail!("{time}: Kubernetes' times have no fractions");
+                bail!("{time}: times in Kubernetes have no fractions of a second");
             }
             put_number(out, 1, time.as_second().cast_unsigned());
             put_number(out, 2, 0);
@@ -78,7 +78,7 @@ pub(super) fn put_special(form: Form, value: &Value, out: &mut Vec<u8>) -> Resul
             put_number(out, 2, integer.cast_unsigned());
             put_bytes(out, 3, &[]);
         }
-        _ => bail!("no message that a corpus has"),
+        _ => bail!("unsupported form of a message"),
     }
     Ok(())
 }

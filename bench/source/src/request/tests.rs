@@ -1,4 +1,4 @@
-//! Requests as clients send them.
+//! Parses requests as clients send them.
 
 use http::HeaderValue;
 
@@ -30,7 +30,7 @@ fn watch(uri: &str) -> WatchFrom {
 }
 
 #[test]
-fn lists_say_which_state_they_are_of() {
+fn list_parameters_select_the_state() {
     assert_eq!(list("/api/v1/pods").from, ListFrom::Newest);
     assert_eq!(
         list("/api/v1/pods?resourceVersion=5&resourceVersionMatch=Exact").from,
@@ -51,7 +51,7 @@ fn a_list_from_the_cache_has_no_pages() {
 }
 
 #[test]
-fn watches_say_what_they_begin_with() {
+fn watch_parameters_select_the_initial_events() {
     assert_eq!(
         watch("/api/v1/pods?watch=true"),
         WatchFrom::Objects { bookmark: false }
@@ -69,20 +69,20 @@ fn watches_say_what_they_begin_with() {
 }
 
 #[test]
-fn initial_events_without_a_match_are_refused_as_a_server_does() {
+fn initial_events_without_a_match_are_rejected() {
     let refusal = read("/api/v1/pods?watch=true&sendInitialEvents=true").unwrap_err();
     assert_eq!(refusal.code, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
 #[test]
-fn selectors_are_refused_and_not_forgotten() {
+fn selectors_are_rejected() {
     assert!(read("/api/v1/pods?labelSelector=a%3Db").is_err());
     assert!(read("/api/v1/pods?watch=true&fieldSelector=spec.nodeName%3Da").is_err());
     assert!(read("/api/v1/pods?labelSelector=").is_ok());
 }
 
 #[test]
-fn the_first_encoding_is_taken_that_the_kind_has() {
+fn the_first_accepted_encoding_of_the_kind_is_selected() {
     let encoding = |kind, accept, uri| match read_as(kind, accept, uri) {
         Ok(Request::List(list)) => Ok(list.encoding),
         Err(refusal) => Err(refusal.code),
@@ -127,7 +127,7 @@ fn the_first_encoding_is_taken_that_the_kind_has() {
 }
 
 #[test]
-fn what_is_no_number_is_refused() {
+fn invalid_numbers_and_flags_are_rejected() {
     assert!(read("/api/v1/pods?resourceVersion=abc").is_err());
     assert!(read("/api/v1/pods?limit=-1").is_err());
     assert!(read("/api/v1/pods?watch=perhaps").is_err());

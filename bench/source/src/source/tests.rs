@@ -1,4 +1,4 @@
-//! Changes and those who read them, without a server.
+//! Changes and their readers, without a server.
 
 use tokio_test::{assert_pending, assert_ready, task};
 
@@ -39,7 +39,7 @@ async fn a_rate_spreads_changes_over_time() {
 }
 
 #[tokio::test]
-async fn a_follower_hears_of_every_change_once_and_in_order() {
+async fn a_follower_receives_every_change_once_and_in_order() {
     let source = source(10);
     let mut follower = source.follow(source.now());
     let first = source.now().revision + 1;
@@ -55,7 +55,7 @@ async fn a_follower_hears_of_every_change_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_cut_wakes_and_ends_followers_that_began_before_it() {
+async fn a_cut_wakes_and_ends_existing_followers() {
     let source = source(10);
     let mut old = source.follow(source.now());
     {

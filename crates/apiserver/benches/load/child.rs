@@ -1,6 +1,7 @@
-//! The server's process, from both sides.
+//! The process of the server: its main function, and the handle of the parent.
 //!
-//! Guarantees: it ends with its parent, however that ends; what is read of it is the kernel's account.
+//! Guarantees: the process ends with its parent, even if the parent is killed. CPU time and memory are those
+//! that the kernel reports.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -14,16 +15,16 @@ use tokio::time::Instant;
 
 use crate::client::{micros, pause, pod};
 
-/// The first argument of a process that is to be the server.
+/// The first argument of a process that runs the server.
 pub(crate) const ROLE: &str = "be-the-server";
 
-/// The first argument of a process that does nothing but write to sockets.
+/// The first argument of a process that only writes to sockets.
 pub(crate) const BARE: &str = "be-a-loop";
 
-/// How an answer starts whose events follow.
+/// The head of a response with events.
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// A tick of the kernel's account: 100 Hz on every Linux.
+/// The unit of CPU time in `/proc`: 100 Hz on Linux.
 const TICK: Duration = Duration::from_millis(10);
 
 /// CPU time.
@@ -33,10 +34,10 @@ pub(crate) struct Cpu {
     pub(crate) system: Duration,
 }
 
-/// A running server.
+/// A running child process. Dropping it kills the process.
 pub(crate) struct Subject {
     child: Child,
-    /// Its end is the child's.
+    /// The child ends when this pipe is closed.
     _input: ChildStdin,
     pub(crate) address: SocketAddr,
     _output: BufReader<ChildStdout>,
@@ -63,7 +64,8 @@ pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
     })
 }
 
-/// Writes events to this number of sockets at a rate: the cost of a delivery without the search for watchers and without encoding.
+/// Writes events to a number of sockets at a rate. This measures a delivery without the search for watchers
+/// and without encoding per watcher.
 pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
     let [watchers, events, rate] = arguments else {
         bail!("watchers, events, rate");
@@ -76,7 +78,7 @@ pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
     for _ in 0..watchers {
         let (mut socket, _) = listener.accept()?;
         socket.set_nodelay(true)?;
-        // The request comes in one piece.
+        // The request arrives in one piece.
         let _ = socket.read(&mut [0; 1024])?;
         socket.write_all(HEAD)?;
         sockets.push(socket);
@@ -104,7 +106,7 @@ impl Subject {
         Subject::spawn(&[ROLE, &objects.to_string()])
     }
 
-    /// Starts a loop over this number of sockets.
+    /// Starts a process that only writes events to this number of sockets.
     pub(crate) fn start_bare(watchers: u32, events: u32, rate: u32) -> anyhow::Result<Subject> {
         let numbers = [watchers, events, rate].map(|number| number.to_string());
         Subject::spawn(&[BARE, &numbers[0], &numbers[1], &numbers[2]])
@@ -130,10 +132,11 @@ impl Subject {
         })
     }
 
-    /// CPU time used so far by all threads.
+    /// Returns the CPU time that all threads have used.
     pub(crate) fn cpu(&self) -> anyhow::Result<Cpu> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name before the last parenthesis may have blanks in it; then come state, and from the 12th utime and stime.
+        // The name before the last parenthesis may contain blanks. Of the fields after it, the 12th and 13th
+        // are utime and stime.
         let (_, fields) = stat.rsplit_once(')').context("stat has a name")?;
         let mut ticks = fields.split_whitespace().skip(11).map(str::parse::<u32>);
         let mut next = || {
@@ -148,7 +151,7 @@ impl Subject {
         })
     }
 
-    /// Resident memory in KiB, at its peak.
+    /// Returns the peak resident memory in KiB.
     pub(crate) fn peak_kib(&self) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -172,7 +175,7 @@ impl Cpu {
 
 impl Drop for Subject {
     fn drop(&mut self) {
-        // It would end with its input too; this is for one that hangs.
+        // The process also ends with its input, unless it hangs.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

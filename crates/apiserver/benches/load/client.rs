@@ -1,6 +1,7 @@
-//! Clients that cost little: watchers that count and compare clocks, and a writer that keeps a rate.
+//! Clients with little overhead: watchers that count events and measure their lag, and a writer with a fixed
+//! rate.
 //!
-//! Guarantees: a watcher that ends, or is told less or more than it should be, is an error.
+//! Guarantees: a watch that ends, or receives fewer or more events than expected, is an error.
 
 use std::cell::RefCell;
 use std::io::{Read as _, Write as _};
@@ -13,22 +14,22 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 
-/// Bytes of an object's JSON as it is sent; the server adds about 140.
+/// Length of an object's JSON in a request, in bytes. The server adds about 140.
 const SIZE: usize = 880;
 
-/// What stands before the time at which an object was written, in microseconds since the start.
+/// The JSON before the time at which an object was written, in microseconds since the start.
 const STAMP: &str = "\"bench/ts\":\"";
 
-/// Digits of that time.
+/// Number of digits of that time.
 const DIGITS: usize = 12;
 
-/// Bytes read at once.
+/// Maximum number of bytes per read.
 const READ: usize = 64 * 1024;
 
-/// What all watchers of a run have seen.
+/// The lags that the watchers of a run have measured.
 pub(crate) struct Seen {
     pub(crate) began: Instant,
-    /// Of each delivery, in microseconds.
+    /// The lag of each delivery in microseconds.
     pub(crate) lags: RefCell<Vec<u32>>,
 }
 
@@ -36,7 +37,7 @@ fn name(number: u32) -> String {
     format!("pod-{number:07}")
 }
 
-/// A pod of 1 KB; each has a node of its own.
+/// Returns a pod of 1 KB, on its own node.
 pub(crate) fn pod(number: u32, stamp: u64) -> String {
     let start = format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"default","labels":{{"app":"bench"}},"annotations":{{"bench/ts":"{stamp:0DIGITS$}","filler":""#,
@@ -58,8 +59,8 @@ impl Seen {
     }
 }
 
-/// Waits as a thread, not as a task.
-#[expect(clippy::disallowed_methods, reason = "no runtime is held up")]
+/// Blocks the thread for this time.
+#[expect(clippy::disallowed_methods, reason = "no task of a runtime is blocked")]
 pub(crate) fn pause(period: Duration) {
     std::thread::sleep(period);
 }
@@ -68,11 +69,11 @@ pub(crate) fn micros(since: Duration) -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// An open watch; reading it is [`Watcher::follow`].
+/// An open watch. [`Watcher::follow`] reads it.
 pub(crate) struct Watcher(tokio::net::TcpStream);
 
 impl Watcher {
-    /// Asks for what follows, without initial events, and reads the head of the answer.
+    /// Opens a watch without initial events, and reads the head of the response.
     pub(crate) async fn open(address: SocketAddr, selector: &str) -> anyhow::Result<Watcher> {
         let mut stream = tokio::net::TcpStream::connect(address).await?;
         let path = format!(
@@ -82,7 +83,7 @@ impl Watcher {
         stream.write_all(request.as_bytes()).await?;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
-            // One by one: what comes behind the head belongs to the body.
+            // One byte at a time, because the bytes after the head belong to the body.
             head.push(stream.read_u8().await.context("a watch ends in its head")?);
         }
         if !head.starts_with(b"HTTP/1.1 200 ") {
@@ -114,7 +115,7 @@ impl Watcher {
                 told += 1;
                 done = digits.end;
             }
-            // A stamp may be cut by the end of what was read.
+            // The end of the read may be inside a stamp.
             let tail = done.max(end.saturating_sub(STAMP.len() + DIGITS));
             buffer.copy_within(tail..end, 0);
             kept = end - tail;
@@ -125,24 +126,24 @@ impl Watcher {
         Ok(self)
     }
 
-    /// Whether it is still open and nothing more has come.
+    /// Returns whether the watch is open and has no unread bytes.
     pub(crate) fn is_silent(&self) -> bool {
         let rest = self.0.try_read(&mut [0; 1]);
         rest.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     }
 }
 
-/// Who writes, in a thread of its own.
+/// A writer of pods. It blocks its thread.
 pub(crate) struct Writer {
     pub(crate) address: SocketAddr,
     pub(crate) began: Instant,
     pub(crate) objects: u32,
-    /// Per second.
+    /// Writes per second.
     pub(crate) rate: u32,
 }
 
 impl Writer {
-    /// Replaces one pod after the other, until this number of writes is acknowledged.
+    /// Replaces pods one after the other, until this number of writes is acknowledged.
     pub(crate) fn write(&self, writes: u32) -> anyhow::Result<()> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;
@@ -168,7 +169,7 @@ impl Writer {
     }
 }
 
-/// Reads one answer that has a length; returns how long it is with its head.
+/// Reads one response with a `Content-Length`, and returns its length including the head.
 fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<usize> {
     let mut read = 0;
     loop {

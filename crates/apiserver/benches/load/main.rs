@@ -1,22 +1,22 @@
-//! What the server costs under load, by clients in another process and over plain TCP.
+//! Measures the server under load, with clients in another process over plain TCP.
 //!
 //! ```sh
 //! cargo bench -p kube-informer-apiserver --bench load
 //! cargo bench -p kube-informer-apiserver --bench load -- by-node --seconds 60
 //! ```
 //!
-//! | scenario | what is asked of it |
-//! | --- | --- |
-//! | `everything` | 1,000 watchers of all pods at 100 writes/s: 9 µs of the server's CPU per delivery at most (in the median second), none over 1 s behind |
-//! | `by-node` | 10,000 watchers by `spec.nodeName` at 500 writes/s: none over 1 s behind |
-//! | `stored` | 1,000,000 objects: under 3 GB of memory |
-//! | `build` | a server without a socket: made in under 10 ms |
+//! - `everything`: 1,000 watchers of all pods at 100 writes/s. At most 9 µs of the server's CPU time per
+//!   delivery (in the median second), and a lag of at most 1 s.
+//! - `by-node`: 10,000 watchers by `spec.nodeName` at 500 writes/s. A lag of at most 1 s.
+//! - `stored`: 1,000,000 objects in less than 3 GB of memory.
+//! - `build`: a server without a socket, built in less than 10 ms.
 //!
-//! Objects are of 1 KB.
-//! The server is a child process, so its CPU (user and system, as the kernel counts it) and its memory are its own; on a loopback device its system time includes the receiving side of TCP.
-//! Most of a delivery's cost is the kernel's, and differs between machines and hours: beside the server a loop runs that does nothing but write the same bytes to as many sockets.
-//! A delivery's lag is from before the request that writes to after the read that has the event, so it includes the client's own queueing.
-//! Every watcher must be told of every write that is for it, or the run fails; so it does where a figure above is missed.
+//! Objects have 1 KB. The server is a child process, so its CPU time (user and system) and memory are
+//! measured separately. On a loopback device, its system time includes the receiving side of TCP. Most of the
+//! cost of a delivery is in the kernel and varies between machines and runs. For comparison, a process is
+//! measured that only writes the same bytes to the same number of sockets. The lag of a delivery is the time
+//! from before the write request until after the read of the event, so it includes queueing in the client.
+//! The run fails if a watcher does not receive every matching write exactly once, or if a limit is exceeded.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -38,7 +38,7 @@ fn main() {
 }
 
 fn run() -> anyhow::Result<()> {
-    // Cargo adds it.
+    // Cargo adds `--bench`.
     let mut arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| argument != "--bench")
@@ -74,7 +74,7 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-/// The page that states the figures.
+/// Returns the text of `LOAD.md`.
 fn document(rows: &[Row]) -> anyhow::Result<String> {
     let cpu = std::fs::read_to_string("/proc/cpuinfo")?;
     let model = cpu.lines().find(|line| line.starts_with("model name"));

@@ -13,26 +13,26 @@ use crate::client::{Seen, Watcher, Writer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What none may be behind.
+/// Maximum lag of a delivery.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// How long after the last write a delivery may take until it counts as lost.
+/// Time after the last write after which a missing delivery is an error.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a delivery may cost of the server's CPU, in microseconds.
+/// Maximum CPU time of the server per delivery, in microseconds.
 const DELIVERY_MAX: f64 = 9.0;
 
-/// The share of the rate that must be reached for a run to count.
+/// Minimum share of the requested rate for a valid run.
 const RATE_MIN: f64 = 0.98;
 
 pub(crate) struct Options {
-    /// How long is written.
+    /// Duration of the writes in seconds.
     pub(crate) seconds: u32,
-    /// Whether the figures go into the documentation.
+    /// Whether the figures are written to `LOAD.md`.
     pub(crate) write: bool,
 }
 
-/// What a run of watchers and writes is.
+/// The parameters of a run.
 #[derive(Clone)]
 struct Load {
     watchers: u32,
@@ -42,28 +42,28 @@ struct Load {
     by_node: bool,
 }
 
-/// What a run has cost.
+/// The measurements of a run.
 struct Figures {
     writes: u32,
     deliveries: usize,
     cpu: Cpu,
     took: Duration,
-    /// Microseconds of CPU per delivery, of each whole second; sorted.
+    /// CPU time per delivery in each complete second, in microseconds, sorted.
     each_second: Vec<f64>,
-    /// Sorted, in microseconds.
+    /// The lags in microseconds, sorted.
     lags: Vec<u32>,
     peak_kib: u64,
 }
 
-/// What was asked of the server, and what came of it.
+/// The requirement and the result of a scenario.
 pub(crate) struct Row {
     pub(crate) asked: String,
     pub(crate) measured: String,
-    /// What is wrong with it, if anything is.
+    /// The reason why the requirement is not met, if any.
     pub(crate) missed: Option<String>,
 }
 
-/// 1,000 watchers of all pods at 100 writes/s.
+/// Measures 1,000 watchers of all pods at 100 writes/s.
 pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     let load = Load {
         watchers: 1_000,
@@ -91,7 +91,7 @@ pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     })
 }
 
-/// 10,000 watchers of one node's pods each at 500 writes/s; beside it, the same writes without watchers.
+/// Measures 10,000 watchers of one node each at 500 writes/s, and the same writes without watchers.
 pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
     let load = Load {
         watchers: 10_000,
@@ -121,7 +121,7 @@ pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
     })
 }
 
-/// 1,000,000 objects.
+/// Measures the memory of 1,000,000 objects.
 pub(crate) fn stored() -> anyhow::Result<Row> {
     const OBJECTS: u32 = 1_000_000;
     const KIB_MAX: u64 = 3_000_000_000 / 1024;
@@ -140,14 +140,14 @@ pub(crate) fn stored() -> anyhow::Result<Row> {
     })
 }
 
-/// Microseconds of CPU time per operation.
+/// Returns the CPU time per operation in microseconds.
 fn micros_each(cpu: Cpu, count: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let count = count as f64;
     cpu.all().as_secs_f64() * 1e6 / count
 }
 
-/// Servers without a socket, as tests make them: with all kinds of Kubernetes.
+/// Measures the time to build a server without a socket, with all kinds of Kubernetes, as in tests.
 pub(crate) fn build() -> Row {
     const SERVERS: usize = 100;
     const MAX: Duration = Duration::from_millis(10);
@@ -175,7 +175,7 @@ impl Load {
         LocalSet::new().run_until(self.follow(seconds)).await
     }
 
-    /// Microseconds of CPU per delivery, where it is a write and nothing else.
+    /// Returns the CPU time per delivery in microseconds, for a process that only writes to sockets.
     async fn run_bare(&self, seconds: u32) -> anyhow::Result<f64> {
         LocalSet::new().run_until(self.follow_bare(seconds)).await
     }
@@ -247,7 +247,7 @@ impl Load {
         for watcher in all_told {
             ensure!(
                 watcher?.is_silent(),
-                "a watch was told too much, or has ended"
+                "a watch received too many events, or has ended"
             );
         }
         let mut lags = seen.lags.take();
@@ -276,7 +276,7 @@ impl Figures {
         f64::from(self.writes) / self.took.as_secs_f64()
     }
 
-    /// Why the run does not count, or not as good.
+    /// Returns the reason why the run is not valid, or exceeds the maximum lag.
     fn missed(&self, load: &Load) -> Option<String> {
         if self.rate() < f64::from(load.rate) * RATE_MIN {
             return Some(format!(

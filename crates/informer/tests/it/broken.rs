@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// A pod whose containers are not a list; the server stores it, a typed client cannot decode it.
+/// Returns a pod whose containers are not a list; the server stores it, a typed client cannot decode it.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

@@ -31,7 +31,8 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// A handler that handles this number of events, and then blocks until the semaphore has more permits.
+/// Returns a handler that handles this number of events, and then blocks until the semaphore has more
+/// permits.
 fn stuck(
     informer: &Running,
     buffer: ListenerBuffer,

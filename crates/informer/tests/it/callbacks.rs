@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run, show};
 
-/// Records each event with the content of the cache during its callback.
+/// A handler that records each event with the content of the cache during its callback.
 struct Looking {
     cache: Indexer<Pod>,
     trace: Trace,

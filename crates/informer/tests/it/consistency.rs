@@ -40,7 +40,7 @@ fn checks(server: &Server) -> RequestLog {
     server.requests().filter(is_check)
 }
 
-/// The lists that are not part of a check.
+/// Returns the number of lists that are not part of a check.
 fn lists(server: &Server) -> usize {
     server
         .requests()
@@ -53,13 +53,13 @@ fn outcome(pods: &SharedInformer<Pod>) -> ConsistencyChecks {
     pods.status().get().consistency
 }
 
-/// The numbers of checks by outcome: the same, different, failed.
+/// Returns the numbers of checks by outcome: the same, different, failed.
 fn counts(pods: &SharedInformer<Pod>) -> [u64; 3] {
     let outcome = outcome(pods);
     [outcome.same, outcome.different, outcome.failed]
 }
 
-/// The name, uid and revision of every object.
+/// Returns the name, uid and revision of every object.
 fn on_server(server: &Server) -> Vec<[String; 3]> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let identity = |pod: &Value| {

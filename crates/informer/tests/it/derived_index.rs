@@ -62,7 +62,7 @@ fn by_zone(
     pods.derived_index("zone", nodes, node_of, zones_of)
 }
 
-/// Every index value with the names of its objects.
+/// Returns every index value with the names of its objects.
 fn show(index: &DerivedIndex<Pod>) -> String {
     let values = index.values();
     let lines = values.iter().map(|value| {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 /// A limit in real time: it ends a failing test that would hang, and does not affect a passing one.
 const GUARD: Duration = Duration::from_secs(60);
 
-/// A pod whose containers are not a list; the server stores it, a typed client cannot decode it.
+/// Returns a pod whose containers are not a list; the server stores it, a typed client cannot decode it.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

@@ -32,7 +32,7 @@ fn label(key: &'static str) -> impl Fn(&Pod) -> Option<String> + Send + Sync + '
     move |pod| pod.labels().get(key).cloned()
 }
 
-/// Every value of an index with the names of its objects.
+/// Returns every value of an index with the names of its objects.
 fn index(pods: &SharedInformer<Pod>, index: &(impl IndexRef + ?Sized)) -> String {
     let snapshot = pods.indexer().snapshot();
     let values = snapshot.index_values(index).unwrap();

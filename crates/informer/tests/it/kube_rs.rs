@@ -27,10 +27,11 @@ use crate::setting::{LONG, labelled, pod, requests};
 /// and too short for a watch to reach its timeout.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// The result of one reconciliation.
 type Reconciled =
     Result<(ObjectRef<Shared<ConfigMap>>, Action), Error<Infallible, kube_runtime::watcher::Error>>;
 
-/// What a reconciler received: the object and its revision, from the store of kube.
+/// The objects that a reconciler received from the store of kube.
 type Seen = Arc<Mutex<Vec<Arc<Shared<ConfigMap>>>>>;
 
 /// A controller that only records its reconciliations.
@@ -54,7 +55,7 @@ impl Noting {
         }
     }
 
-    /// The names of the reconciled objects, until no more follow.
+    /// Returns the names of the objects that are reconciled until no more follow.
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = timeout(SILENCE, self.reconciled.next()).await {
@@ -120,7 +121,7 @@ impl Running {
         }
     }
 
-    /// A controller of config maps, also triggered by the pods that they own.
+    /// Returns a controller of config maps, also triggered by the pods that they own.
     fn controller(&self) -> Noting {
         let owned = kube_rs::watcher(self.pods.subscribe().unwrap()).touched_objects();
         let controller = kube_rs::controller(self.maps.subscribe().unwrap());
@@ -177,7 +178,7 @@ async fn a_missed_deletion_of_an_owned_object_reconciles_the_owner() {
     assert_eq!(controller.names().await, set(["a"]));
 }
 
-/// The names of the pods that a stream yields until it yields no more.
+/// Returns the names of the pods that a stream yields until it yields no more.
 async fn touched<K: ResourceExt>(
     pods: &mut (impl Stream<Item = Result<K, kube_runtime::watcher::Error>> + Unpin),
 ) -> Vec<String> {

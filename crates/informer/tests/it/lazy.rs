@@ -21,7 +21,7 @@ use crate::{
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
-/// A server with this number of pods, and an informer that counts the objects that it decodes.
+/// Returns a server with this number of pods, and an informer that counts the objects that it decodes.
 fn counted(pods: usize) -> (Server, Builder<Counted>) {
     let seed = (0..pods).map(|number| labelled(&format!("p{number}"), "x"));
     let server = Server::builder().seed(seed).build();

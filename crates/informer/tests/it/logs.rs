@@ -13,8 +13,8 @@ use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 pub(crate) struct Logs {
     text: Text,
     _guard: DefaultGuard,
-    /// While there is only one subscriber, tracing asks it only on the thread that reaches a log line
-    /// first, and caches the answer for all threads.
+    /// With a single subscriber, tracing checks a log line only on the first thread that reaches it, and
+    /// caches the result for all threads.
     _second: Dispatch,
 }
 
@@ -26,7 +26,7 @@ impl Logs {
         Self::capture_with(FmtSpan::NONE)
     }
 
-    /// The same, with a line for each of these events of spans.
+    /// Captures logs like [`Self::capture`], with a line for each of these events of spans.
     fn capture_with(spans: FmtSpan) -> Self {
         Self::capture_at(Level::DEBUG, spans)
     }

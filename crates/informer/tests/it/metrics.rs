@@ -30,10 +30,11 @@ use crate::{
     setting::{self, LONG, Running, Trace, run},
 };
 
-/// Records everything that is reported.
+/// A collector that records all reports.
 #[derive(Clone, Default)]
 pub(crate) struct Recorder(Arc<Recorded>);
 
+/// The recorded reports of all informers and work queues.
 #[derive(Default)]
 struct Recorded {
     told: Trace,
@@ -43,6 +44,7 @@ struct Recorded {
     held: Arc<()>,
 }
 
+/// The collector of one informer or work queue.
 struct Recording {
     told: Trace,
     _held: Arc<()>,
@@ -53,7 +55,7 @@ impl Recorder {
         Arc::new(self.clone())
     }
 
-    /// The number of informers and queues that still own a recording.
+    /// Returns the number of informers and queues that still own a recording.
     fn under_way(&self) -> usize {
         Arc::strong_count(&self.0.held) - 1
     }
@@ -69,7 +71,7 @@ impl Recorder {
         }
     }
 
-    /// The reports of these, one per line.
+    /// Returns the wanted reports, one per line.
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));
@@ -120,7 +122,7 @@ impl WorkQueueMetrics for Recording {
     }
 }
 
-/// An informer with plain lists.
+/// Returns an informer with plain lists.
 fn builder(script: &Script, recorder: &Recorder) -> Builder<Pod> {
     SharedInformer::builder(script.clone())
         .name("pods")

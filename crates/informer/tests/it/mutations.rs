@@ -18,7 +18,7 @@ use crate::setting::LONG;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A `ConfigMap` with a note of the program inside the object, so the cached object can be mutated.
+/// A `ConfigMap` with a note behind a lock, so that a program can change the cached object.
 #[derive(Debug, Deserialize)]
 struct Noted {
     metadata: ObjectMeta,
@@ -103,6 +103,7 @@ fn builder(server: &Server, alive: &Arc<()>) -> (Builder<Noted>, Heard) {
     (builder, heard)
 }
 
+/// An informer that runs until it is stopped.
 struct Running {
     notes: SharedInformer<Noted>,
     stop: oneshot::Sender<()>,

@@ -20,7 +20,7 @@ use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run};
 
 const SAMPLES: usize = 16;
 
-/// The name, uid, revision, labels and body of every object.
+/// Returns the name, uid, revision, labels and body of every object.
 pub(crate) fn contents(pods: &SharedInformer<Pod>) -> Vec<Value> {
     let snapshot = pods.indexer().list();
     let whole = |object: &Object<Pod>| {
@@ -187,7 +187,7 @@ impl Resource for Counted {
     }
 }
 
-/// Reads every object that it receives.
+/// A handler that reads every object that it receives.
 pub(crate) struct Looks;
 
 impl EventHandler<Counted> for Looks {

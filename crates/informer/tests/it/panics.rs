@@ -29,7 +29,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::setting::{LONG, Trace, builder, labelled, pod, run};
 
-/// A `ConfigMap` whose type panics over some data.
+/// A `ConfigMap` whose decoder panics if its data has the key `panic`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Touchy {
     metadata: ObjectMeta,
@@ -186,7 +186,7 @@ async fn a_panic_outside_of_an_object_fails_the_informer_and_all_its_waits() {
     assert_eq!(pods.status().get().failure.as_deref(), Some(&error));
 }
 
-/// Panics over the second change.
+/// A queue that panics on the second change.
 #[derive(Default)]
 struct BadQueue(InOrder<Pod>, u32);
 

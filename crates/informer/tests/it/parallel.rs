@@ -30,7 +30,7 @@ const PODS: usize = 1500;
 /// A limit in real time; only a failing test reaches it.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A pod of a kilobyte, or an invalid one.
+/// Returns a pod of a kilobyte, or an invalid one.
 fn item(number: usize, revision: usize) -> String {
     let containers = if number == 700 {
         "7".to_owned()
@@ -47,7 +47,7 @@ fn event(kind: &str, object: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }
 
-/// A streaming list of the first pods.
+/// Returns a streaming list of the first pods.
 fn initial_events(pods: usize) -> String {
     let end = format!(
         r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{pods}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}"#
@@ -56,7 +56,7 @@ fn initial_events(pods: usize) -> String {
     added.chain([event("BOOKMARK", &end)]).collect()
 }
 
-/// All objects, and two changes of each, in one chunk.
+/// Returns all objects, and two changes of each, in one chunk.
 fn script(way: InitialList) -> Script {
     let changes = (0..2 * PODS).map(|at| event("MODIFIED", &item(at % PODS, PODS + 1 + at)));
     let changes: String = changes.collect();
@@ -74,14 +74,15 @@ fn script(way: InitialList) -> Script {
     Script::streaming(answers)
 }
 
-/// Reads every object, and records its events.
+/// A handler that reads every object and records its events.
 #[derive(Clone, Default)]
 struct Looking(Arc<Told>);
 
+/// The recorded events, and the place at which the handler pauses.
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
-    /// Lets one call pass after this number of calls.
+    /// The number of events after which the handler pauses; 0 means never.
     stops_at: usize,
     stopped: Notify,
     goes_on: Notify,
@@ -200,7 +201,7 @@ impl Rendezvous {
     }
 }
 
-/// The first pods, listed or streamed with a chunk per object, as a Go server writes them.
+/// Returns the first pods, listed or streamed with a chunk per object, as a Go server writes them.
 fn in_small_chunks(way: InitialList) -> Answer {
     if way == InitialList::Streaming {
         let events = initial_events(PODS);

@@ -12,8 +12,8 @@ use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, labelled, pod};
 
-/// The events of a plain informer when one of two known objects is deleted, a list contains everything
-/// again, and a resync follows.
+/// Returns the events of a plain informer when one of two known objects is deleted, a list contains
+/// everything again, and a resync follows.
 async fn story(delta_fifo: bool) -> String {
     let server = Server::builder().seed([pod("kept"), pod("new")]).build();
     let known = ["gone", "kept"].map(|name| {

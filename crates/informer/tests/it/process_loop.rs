@@ -64,7 +64,7 @@ fn reflector(server: &Server) -> ReflectorBuilder<Pod> {
         .rng_seed(1)
 }
 
-/// A controller whose process function stores the objects of its successful calls.
+/// Returns a controller whose process function stores the objects of its successful calls.
 fn config(server: &Server, calls: &Calls) -> (Indexer<Pod>, Config<Pod>) {
     let (pods, mut writer) = indexer::new(Indexers::new()).unwrap();
     let calls = calls.clone();

@@ -22,7 +22,7 @@ fn paths<const N: usize>(texts: [&str; N]) -> [FieldPath; N] {
     texts.map(|text| text.parse().unwrap())
 }
 
-/// A pod with many fields.
+/// Returns a pod with many fields.
 fn full(name: &str) -> Value {
     let mut pod = labelled(name, "x");
     pod["metadata"]["annotations"] = json!({"note": "1"});
@@ -59,12 +59,12 @@ where
     controller.run(looked).await.unwrap();
 }
 
-/// An informer for each form of a cache.
+/// Returns an informer for each form of a cache.
 fn forms(building: impl Fn() -> Builder<Pruned<Pod>>) -> [Builder<Pruned<Pod>>; 3] {
     [building(), building().lazy(), building().packed()]
 }
 
-/// The one object, serialized as the whole type.
+/// Returns the one object, serialized as the whole type.
 fn only(pods: &SharedInformer<Pruned<Pod>>) -> Value {
     let snapshot = pods.indexer().list();
     let only = snapshot.first().unwrap().get().unwrap();

@@ -43,13 +43,13 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// A streaming list with its end bookmark.
+/// Returns a streaming list with its end bookmark.
 fn streamed(revision: u64, items: &[String]) -> String {
     let items: String = items.iter().map(|item| event("ADDED", item)).collect();
     items + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// A list of this kind, and the events of the watch that follows it.
+/// Returns the answers for a list of this kind and for the watch after it.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {

@@ -60,6 +60,7 @@ impl<Q: Queue<Pod>> Queue<Pod> for Noting<Q> {
     }
 }
 
+/// Handles one event per permit.
 struct Gated(Arc<Semaphore>);
 
 impl EventHandler<Pod> for Gated {

@@ -23,7 +23,7 @@ use crate::setting::{LONG, Running, builder, labelled, pod, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A pod as a client receives it.
+/// Returns a pod as a client receives it.
 fn typed(answer: Value) -> Pod {
     serde_json::from_value(answer).unwrap()
 }
@@ -46,7 +46,7 @@ fn uid(pod: &Pod) -> &str {
     pod.metadata.uid.as_deref().unwrap()
 }
 
-/// An informer that has synced, with its watch open.
+/// Returns an informer that has synced, with its watch open.
 async fn watching(builder: Builder<Pod>, server: &Server) -> Running {
     let informer = run(builder);
     informer.caught_up(server).await;
@@ -283,7 +283,7 @@ async fn a_wait_can_be_dropped_after_any_poll_and_repeated() {
     informer.stop().await;
 }
 
-/// The content of an overlay, in one line.
+/// Returns the content of an overlay, in one line.
 fn listed(overlay: &MutationCache<Pod>) -> String {
     format!("{:?}", overlay.list(&Selector::everything()))
 }

@@ -210,7 +210,7 @@ async fn the_store_receives_the_revision_with_every_event() {
     assert_eq!(status.get().sources[0].revision, 40.into());
 }
 
-/// Rejects the configured changes, and records everything.
+/// A store that rejects each configured change once, and records all changes.
 struct Picky {
     refuse: Vec<&'static str>,
     trace: Trace,

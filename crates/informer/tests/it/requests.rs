@@ -31,6 +31,7 @@ async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> O
     check_with(answers, |reflector| reflector, expected).await
 }
 
+/// The result of a run of a reflector.
 struct Outcome {
     errors: String,
     indexer: Indexer<Pod>,
@@ -69,7 +70,7 @@ fn opened(text: String) -> Answer {
     hangs(text)
 }
 
-/// A watch that sends this and closes cleanly after two seconds.
+/// Returns a watch that sends this and closes cleanly after two seconds.
 fn closes(text: String) -> Answer {
     Answer::Body(text, Then::EndsAfter(Duration::from_secs(2)))
 }

@@ -14,42 +14,44 @@ use crate::setting::Trace;
 /// The response to one request.
 pub(crate) enum Answer {
     Refuse(Class),
-    /// With this status code and `Status` object.
+    /// An error with this status code and `Status` object.
     RefuseWith(u16, &'static str),
+    /// No response.
     Never,
-    /// The same, after this time.
+    /// Another answer, after this time.
     After(Duration, Box<Answer>),
-    /// These bytes, followed by the end or by silence.
+    /// A body, and what follows it.
     Body(String, Then),
-    /// The same in chunks; each becomes ready only after the one before was read.
+    /// A body in chunks. Each becomes ready only after the previous one was read.
     Chunks(Vec<String>, Then),
-    /// The same without end, as fast as it is read.
+    /// This text repeated without end, as fast as it is read.
     Flood(&'static str),
-    /// The same with this content type; without it, JSON.
+    /// Another answer with this content type instead of JSON.
     Labelled(&'static str, Box<Answer>),
 }
 
+/// What follows the text of a body.
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
     Ends,
     EndsAfter(Duration),
     Breaks(Class),
     Hangs,
-    /// The first, second … of these, each after this pause, without end.
+    /// Further chunks without end, each after this pause. The function receives their number, from 1.
     Goes(Duration, fn(u64) -> String),
 }
 
-/// Answers lists and watches in order; a request beyond the script hangs.
+/// A source that answers lists and watches from a script, in order. Requests after the script never complete.
 #[derive(Clone)]
 pub(crate) struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    /// Verb, revision and continue token.
+    /// The requests, with verb, revision and continue token.
     pub(crate) requests: Trace,
-    /// The same with the time since the script was created, and with every parameter.
+    /// The requests, with the time since the script was created and all parameters.
     pub(crate) log: Trace,
     begun: Instant,
     streams: bool,
-    /// Held by every request and every body that has not been dropped.
+    /// Held by every request and body that is not dropped.
     under_way: Arc<()>,
 }
 
@@ -65,7 +67,7 @@ impl Script {
         }
     }
 
-    /// The same for a source that supports streaming lists.
+    /// Creates a source that supports streaming lists.
     pub(crate) fn streaming(answers: impl IntoIterator<Item = Answer>) -> Self {
         Self {
             streams: true,
@@ -73,12 +75,12 @@ impl Script {
         }
     }
 
-    /// The answers that no request has used.
+    /// Returns the number of answers that no request has used.
     pub(crate) fn unasked(&self) -> usize {
         self.answers.lock().len()
     }
 
-    /// Number of requests and bodies that exist, and of copies of the script.
+    /// Returns the number of requests and bodies that exist, and of clones of the script.
     pub(crate) fn under_way(&self) -> usize {
         Arc::strong_count(&self.under_way) - 1
     }
@@ -152,7 +154,7 @@ impl Script {
         })
     }
 
-    /// The time, the verb and the parameters; those that every watch has are asserted here.
+    /// Returns the time, the verb and the parameters. Parameters that every watch has are only asserted.
     fn line(&self, verb: &str, options: &ListOptions) -> String {
         let at = self.begun.elapsed().as_secs_f64();
         let shown = match options.send_initial_events {
@@ -223,12 +225,12 @@ pub(crate) fn hangs(text: String) -> Answer {
     Answer::Body(text, Then::Hangs)
 }
 
-/// An ERROR event with this `Status`.
+/// Returns an ERROR event with this `Status`.
 pub(crate) fn error_event(status: &str) -> String {
     event("ERROR", status)
 }
 
-/// Pending once. Unlike `yield_now` it is woken even while the thread is busy with another task.
+/// Is pending once. Unlike `yield_now`, it is woken immediately, even while the thread runs another task.
 async fn woken_at_once() {
     let mut is_woken = false;
     std::future::poll_fn(|cx| {

@@ -110,7 +110,7 @@ fn metadata(name: &str) -> String {
     .to_string()
 }
 
-/// A valid Secret, and others with an error in one place each.
+/// Returns a valid Secret, and others with an error in one place each.
 fn secrets() -> Vec<String> {
     let quoted = format!("\"{PLANTED}\"");
     let wrong_rests = [
@@ -151,7 +151,7 @@ fn secrets() -> Vec<String> {
     [good].into_iter().chain(wrong).chain(unreadable).collect()
 }
 
-/// Lists and watches that contain all of them, with every kind of error.
+/// Returns lists and watches that contain all of them, with every kind of error.
 fn answers() -> Vec<Answer> {
     let secrets = secrets();
     let good = || body(list(5, "", &secrets[..1]));

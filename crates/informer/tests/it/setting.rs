@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-/// In paused time a wait is free, and one that fails still ends.
+/// A deadline for waits in paused time: a wait takes no real time, and a failing wait still ends.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn pod(name: &str) -> Value {
@@ -25,7 +25,7 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// The same with a label and without a revision, so that the update is unconditional.
+/// Returns a pod with a label and without a revision, so that an update is unconditional.
 pub(crate) fn labelled(name: &str, value: &str) -> Value {
     let mut pod = pod(name);
     pod["metadata"]["labels"] = json!({"app": value});
@@ -38,12 +38,12 @@ pub(crate) fn builder(server: &Server) -> Builder<Pod> {
         .rng_seed(1)
 }
 
-/// The same with plain lists: for tests of lists, or tests that count requests.
+/// Returns a builder with plain lists, for tests of lists and tests that count requests.
 pub(crate) fn listing(server: &Server) -> Builder<Pod> {
     builder(server).initial_list(InitialList::List)
 }
 
-/// The same with streaming lists.
+/// Returns a builder with streaming lists.
 pub(crate) fn streaming(server: &Server) -> Builder<Pod> {
     builder(server).initial_list(InitialList::Streaming)
 }
@@ -155,7 +155,7 @@ pub(crate) fn show(event: &Event<Pod>) -> String {
     }
 }
 
-/// The lists and watches that a server received, one per line.
+/// Returns the lists and watches that a server received, one per line.
 pub(crate) fn requests(server: &Server) -> String {
     let log = server.requests();
     let wanted = |request: &&LoggedRequest| matches!(request.verb, Verb::List | Verb::Watch);

@@ -21,7 +21,7 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The status of an informer with plain lists.
+/// Returns a builder over a script.
 fn builder(script: &Script) -> Builder<Pod> {
     SharedInformer::builder(script.clone())
         .name("pods")

@@ -52,15 +52,17 @@ pub(crate) async fn until_gone(baseline: usize) -> bool {
     false
 }
 
-/// Records its events, and as faults those that cannot follow the earlier ones.
+/// A handler that checks the order of its events.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<Told>>);
 
+/// The state after the received events.
 #[derive(Default)]
 struct Told {
-    /// The name and the last delivered revision of each object.
+    /// The last delivered revision of each object, by name.
     objects: BTreeMap<String, String>,
     synced: bool,
+    /// The events that are not valid after the earlier ones.
     faults: Vec<String>,
 }
 
@@ -327,6 +329,7 @@ async fn a_shutdown_at_any_await_has_ended_every_task_when_the_run_returns() {
     }
 }
 
+/// Adds a permit when it is dropped.
 struct Dropped(Arc<Semaphore>);
 
 impl Drop for Dropped {

@@ -50,11 +50,12 @@ fn bookmark(revision: u64) -> String {
     bookmark_saying(revision, "null")
 }
 
-/// The bookmark that ends the initial events.
+/// Returns the bookmark that ends the initial events.
 fn end(revision: u64) -> String {
     bookmark_saying(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
+/// The result of a run of a reflector.
 struct Outcome {
     /// The changes that the store received.
     heard: String,
@@ -430,7 +431,7 @@ async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
     assert_eq!(script.requests.len(), 1, "the stop came during the pause");
 }
 
-/// Streams bookmarks that are always ready, a second apart; lists as scripted.
+/// A source that lists as scripted, and streams bookmarks that are always ready and one second apart.
 struct Busy(Script);
 
 impl ListerWatcher for Busy {

@@ -23,7 +23,7 @@ use crate::setting::{Trace, builder, labelled, pod, run};
 /// The number of transforms of an object, which the object records.
 const TIMES: &str = "transformed";
 
-/// A transform that is not idempotent: an object that is transformed twice shows it.
+/// Returns a transform that is not idempotent: an object that is transformed twice shows it.
 fn count(calls: &Arc<AtomicUsize>) -> impl Fn(&mut Pod) + Send + Sync + 'static + use<> {
     let calls = Arc::clone(calls);
     move |pod| {
@@ -65,7 +65,7 @@ fn listen(pods: &SharedInformer<Pod>) -> Trace {
     trace
 }
 
-/// Every kind of change to an object; returns the events of a handler, and the number of transforms.
+/// Makes every kind of change to objects. Returns the events of a handler, and the number of transforms.
 async fn story(queue: impl Queue<Pod> + 'static) -> (String, usize) {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -31,7 +31,7 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// A streaming list with its end bookmark.
+/// Returns a streaming list with its end bookmark.
 fn streamed(revision: u64, pods: &[String]) -> String {
     let added: String = pods.iter().map(|pod| event("ADDED", pod)).collect();
     added + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
@@ -51,7 +51,7 @@ async fn listening(builder: Builder<Pod>) -> (Running, Trace) {
     (informer, trace)
 }
 
-/// An event per second: grants of access to old objects, and changes of a new one.
+/// Returns an event per second: grants of access to old objects, and changes of a new one.
 fn grants(second: u64) -> String {
     match second {
         1 => event("ADDED", &pod("granted", 3)) + &event("ADDED", &pod("too", 2)),

@@ -41,7 +41,7 @@ use crate::{
     setting::{LONG, Running, Trace, builder, labelled, pod, requests, run},
 };
 
-/// A new folder for one test; it does not exist yet.
+/// Returns the path of a folder for one test. The folder does not exist.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("warm-start")
@@ -54,7 +54,7 @@ fn file(name: &str) -> PathBuf {
     folder(name).join("pods.jsonl")
 }
 
-/// A clock that advances an hour per call.
+/// Returns a store in this file, with a clock that advances one hour per call.
 fn saved(path: &Path) -> SavedStore {
     let hours = std::sync::atomic::AtomicU64::new(0);
     SavedStore::in_file(path, "1").clock(move || {
@@ -84,7 +84,7 @@ fn started(informer: &Running) -> String {
     }
 }
 
-/// The requests since the last call.
+/// Returns the requests since the last call.
 fn asked(server: &Server, before: &mut usize) -> String {
     let all = requests(server);
     let new = all.lines().skip(*before).map(|line| format!("{line}\n"));

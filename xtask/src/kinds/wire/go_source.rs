@@ -1,8 +1,8 @@
-//! The Go types beside a proto file: struct tags, and which types write their JSON themselves.
+//! Reads the Go types of a proto package: struct tags, and types with a method `MarshalJSON`.
 //!
-//! It reads lines as gofmt lays them out, which every one of these files is by the rules of its project.
+//! It requires the format of gofmt, which Kubernetes enforces.
 //!
-//! Guarantees: a field whose tag names a number is read whole or is an error.
+//! Guarantees: a field with a protobuf number is read completely, or is an error.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,19 +11,19 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::proto::ProtoField;
 
-/// The sources of one Go package, read when they are first asked for.
+/// The sources of one Go package. They are read on first use.
 pub(super) struct Package {
     folder: PathBuf,
     text: Option<String>,
 }
 
-/// What a struct says about one field.
+/// One field of a struct.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GoField {
-    /// `None` if the tag has none.
+    /// The name in the JSON tag; `None` if it is empty.
     pub(super) json_name: Option<String>,
     pointer: bool,
-    /// The words after the name.
+    /// The options after the name.
     json_options: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl Package {
         }
     }
 
-    /// All its files in one, without tests and without what is generated.
+    /// Returns the text of all files, without tests and generated files.
     fn text(&mut self) -> Result<&str> {
         if self.text.is_none() {
             let mut text = String::new();
@@ -63,7 +63,7 @@ impl Package {
         Ok(self.text.as_deref().unwrap_or_default())
     }
 
-    /// Whether a type has a method `MarshalJSON`.
+    /// Returns whether a type has a method `MarshalJSON`.
     pub(super) fn writes_json(&mut self, type_name: &str) -> Result<bool> {
         let text = self.text()?;
         let ends = [
@@ -74,13 +74,13 @@ impl Package {
         Ok(methods.any(|line| ends.iter().any(|end| line.contains(end))))
     }
 
-    /// Whether a type is a named list.
+    /// Returns whether a type is a named slice.
     pub(super) fn is_list(&mut self, type_name: &str) -> Result<bool> {
         let start = format!("type {type_name} []");
         Ok(self.text()?.lines().any(|line| line.starts_with(&start)))
     }
 
-    /// The fields of a struct that are in protobuf, by their numbers.
+    /// Returns the fields of a struct that protobuf includes, by number.
     pub(super) fn fields(&mut self, type_name: &str) -> Result<BTreeMap<u32, GoField>> {
         let start = format!("type {type_name} struct {{");
         let mut fields = BTreeMap::new();
@@ -107,7 +107,7 @@ impl Package {
 }
 
 impl GoField {
-    /// The word for what becomes of the field where protobuf has nothing, or a zero value.
+    /// Returns the presence of the field in JSON if protobuf has no value, or a zero value.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {
@@ -115,7 +115,7 @@ impl GoField {
         } else if self.pointer {
             if omits_empty { "sent" } else { "nullable" }
         } else if self.has("omitzero") || (omits_empty && !field.is_message()) {
-            // Structs are never empty for encoding/json.
+            // In encoding/json, structs are never empty.
             "nonzero"
         } else {
             "always"
@@ -127,7 +127,7 @@ impl GoField {
     }
 }
 
-/// A field's number and tags; `None` for lines without a number, which are blank or embed what is not in protobuf.
+/// Returns the number and tags of a field, or `None` for a blank line or an embedded type without a number.
 fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     let Some((declared, tags)) = line.split_once('`') else {
         return Ok(None);
@@ -155,7 +155,7 @@ fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     Ok(Some((number.parse()?, field)))
 }
 
-/// The value of one key in a struct's tags.
+/// Returns the value of a key in the tags of a field.
 fn tag<'a>(tags: &'a str, key: &str) -> Option<&'a str> {
     let start = tags.find(&format!("{key}:\""))? + key.len() + 2;
     tags[start..].split('"').next()

@@ -1,6 +1,7 @@
-//! The `generated.proto` files, as far as go-to-protobuf varies them: flat messages of optional, repeated and map fields.
+//! Parses `generated.proto` files, in the format of go-to-protobuf: flat messages with optional, repeated and
+//! map fields.
 //!
-//! Guarantees: a line inside a message that is neither a field nor a comment is an error, so nothing is left out in silence.
+//! Guarantees: a line in a message that is neither a field nor a comment is an error, so no field is omitted.
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -8,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 #[derive(Debug)]
 pub(super) struct ProtoFile {
     pub(super) package: String,
-    /// Full names and fields.
+    /// The messages: full name and fields.
     pub(super) messages: Vec<(String, Vec<ProtoField>)>,
 }
 
@@ -17,23 +18,23 @@ pub(super) struct ProtoFile {
 pub(super) struct ProtoField {
     pub(super) number: u32,
     pub(super) name: String,
-    /// Its type as the table has it: `[]x` for a repeated one, `{}x` for a map; messages with their full names.
+    /// The type as in the table: `[]x` for a repeated field, `{}x` for a map; messages have full names.
     pub(super) value: String,
 }
 
 impl ProtoField {
-    /// The type of the value, or of a list's items or a map's values.
+    /// Returns the type of the value, of the items of a list or of the values of a map.
     pub(super) fn inner(&self) -> &str {
         self.value.trim_start_matches("[]").trim_start_matches("{}")
     }
 
-    /// Whether it is one message: no list, no map, no scalar.
+    /// Returns whether it is a single message: not a list, a map or a scalar.
     pub(super) fn is_message(&self) -> bool {
         self.value.contains('.') && !self.value.starts_with(['[', '{'])
     }
 }
 
-/// Reads a file's package and its messages.
+/// Parses the package and the messages of a file.
 pub(super) fn parse(text: &str) -> Result<ProtoFile> {
     let package = text
         .lines()
@@ -63,7 +64,7 @@ pub(super) fn parse(text: &str) -> Result<ProtoFile> {
     })
 }
 
-/// `optional string name = 1;`, `repeated X xs = 2;` or `map<string, X> xs = 3;`.
+/// Parses `optional string name = 1;`, `repeated X xs = 2;` or `map<string, X> xs = 3;`.
 fn field(line: &str, package: &str) -> Result<ProtoField> {
     let (declared, number) = line
         .strip_suffix(';')
@@ -80,9 +81,9 @@ fn field(line: &str, package: &str) -> Result<ProtoField> {
         let inner = value
             .strip_prefix("map<string, ")
             .and_then(|inner| inner.strip_suffix('>'));
-        ("{}", inner.context("a type this reader does not know")?)
+        ("{}", inner.context("unsupported type")?)
     };
-    ensure!(!inner.contains(' '), "a type this reader does not know");
+    ensure!(!inner.contains(' '), "unsupported type");
     let value = match inner.strip_prefix('.') {
         Some(full) => format!("{container}{full}"),
         None if inner.starts_with(char::is_uppercase) => format!("{container}{package}.{inner}"),

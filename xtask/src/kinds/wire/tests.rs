@@ -1,4 +1,4 @@
-//! A small made-up release: one proto file and the Go types beside it.
+//! Tests with a small invented release: two proto files and their Go types.
 
 use super::*;
 
@@ -106,7 +106,7 @@ fn error(proto: &str, go: &str) -> String {
 }
 
 #[test]
-fn what_a_kind_reaches_is_told_with_numbers_types_and_what_json_leaves_out() {
+fn reachable_messages_have_numbers_types_and_presence() {
     let table = made([(PROTO, GO), (META, META_GO)]).unwrap();
     let rows: Vec<_> = super::super::rows(&table).collect();
     assert_eq!(
@@ -150,16 +150,16 @@ fn a_field_that_only_one_source_has_is_an_error() {
 }
 
 #[test]
-fn json_that_a_method_writes_must_be_known() {
+fn an_unknown_type_with_marshal_json_is_an_error() {
     let method = "func (c Container) MarshalJSON() ([]byte, error) {\n}\n";
     assert_eq!(
         error(PROTO, &format!("{GO}{method}")),
-        "k8s.io.api.x.Container: JSON of its own that this table has no word for"
+        "k8s.io.api.x.Container: a method MarshalJSON, and no form in this table"
     );
 }
 
 #[test]
-fn proto_that_is_not_understood_is_an_error() {
+fn unsupported_proto_is_an_error() {
     for (from, to) in [
         ("optional int32 priority", "optional sint32 priority"),
         ("optional int32 priority", "oneof int32 priority"),
@@ -178,7 +178,7 @@ fn proto_that_is_not_understood_is_an_error() {
 }
 
 #[test]
-fn definitions_and_messages_have_the_same_names_but_for_the_domain_and_hyphens() {
+fn message_names_differ_from_definitions_in_the_domain_and_hyphens() {
     assert_eq!(
         message_name("io.k8s.kube-aggregator.pkg.v1.APIService"),
         "k8s.io.kube_aggregator.pkg.v1.APIService"

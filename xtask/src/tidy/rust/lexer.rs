@@ -1,8 +1,8 @@
-//! Tells code, comments and literals apart, which takes no more of the language than their quotes.
+//! Distinguishes code, comments and literals of a Rust file. It recognizes only comments and quotes.
 
 use std::ops::Range;
 
-/// What a stretch of a Rust file is.
+/// The class of a range of a Rust file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Code,
@@ -17,7 +17,7 @@ pub(super) struct Span {
     pub(super) class: Class,
 }
 
-/// The whole text as spans without gaps; an unclosed literal reaches to the end.
+/// Splits a text into spans without gaps. An unclosed literal extends to the end.
 pub(super) fn spans(text: &str) -> Vec<Span> {
     let bytes = text.as_bytes();
     let (mut at, mut spans) = (0, Vec::new());
@@ -73,7 +73,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// The length up to and with the closing quote; a backslash hides the byte after it.
+/// Returns the length including the closing quote. A backslash escapes the next byte.
 fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {
@@ -86,7 +86,7 @@ fn quoted(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// The length of a character literal, `None` for a lifetime.
+/// Returns the length of a character literal, or `None` for a lifetime.
 fn character(rest: &[u8]) -> Option<usize> {
     match rest {
         [_, b'\\', ..] => Some(quoted(rest, b'\'')),
@@ -103,7 +103,7 @@ fn character(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of `r"…"`, `r#"…"#`, `br"…"` and `cr"…"`, `None` for anything else.
+/// Returns the length of `r"…"`, `r#"…"#`, `br"…"` or `cr"…"`, or `None` for other code.
 fn raw_string(rest: &[u8]) -> Option<usize> {
     let prefix = match rest {
         [b'r', ..] => 1,

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use crate::tidy::rust::Token;
 
-/// Words that may stand between `pub` and `fn`.
+/// Keywords that can be between `pub` and `fn`.
 const QUALIFIERS: [&str; 4] = ["async", "const", "unsafe", "extern"];
 
-/// The tokens without `#[…]` and `#![…]`: what a derive or a lint names is in no signature.
+/// Returns the tokens without attributes, because names in derives and lints are not part of a signature.
 pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     let (mut at, mut kept) = (0, Vec::with_capacity(tokens.len()));
     while at < tokens.len() {
@@ -23,7 +23,8 @@ pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// Where each public signature starts and ends; `use` for a re-export, else the item from its keyword or its name on.
+/// Returns the range of each public signature. It starts at `use` for a re-export, otherwise at the keyword
+/// or the name of the item.
 pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     let private = private_types(tokens);
     let mut ranges = Vec::new();
@@ -42,7 +43,7 @@ pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The names that a `use` tree binds; `_` binds none.
+/// Returns the names that a `use` tree binds. `_` binds none.
 pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     let last = |at: usize| matches!(text(tree, at + 1), "" | "," | "}");
     let mut names = Vec::new();
@@ -56,7 +57,7 @@ pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// Adds the signature of the item whose `pub` stands before `start`.
+/// Adds the signature of the item whose `pub` is before `start`.
 fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     let mut keyword = start;
     while QUALIFIERS.contains(&text(tokens, keyword)) && text(tokens, keyword + 2) != ":" {
@@ -78,7 +79,7 @@ fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Adds the signatures inside a trait's body, without the bodies of its provided methods.
+/// Adds the signatures in the body of a trait, without the bodies of provided methods.
 fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     let close = closing(tokens, body);
     let mut at = body + 1;
@@ -103,7 +104,7 @@ fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Whether an impl's header is `From` or `TryFrom` for a type that is not private to the file.
+/// Returns whether a header of an impl is `From` or `TryFrom` for a type that is not private to the file.
 fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     let converts = header
         .windows(2)
@@ -126,7 +127,7 @@ fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// The first of these signs from `start` on that is inside no bracket opened there.
+/// Returns the position of the first of these signs after `start`, outside of brackets.
 fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(start) {
@@ -142,7 +143,7 @@ fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     tokens.len()
 }
 
-/// The place behind the bracket that closes the one at `open`.
+/// Returns the position after the bracket that closes the one at `open`.
 fn closing(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {

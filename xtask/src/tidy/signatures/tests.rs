@@ -1,4 +1,4 @@
-//! Which signatures are public, and which names in them are foreign.
+//! Checks which signatures are public, and which names in them are foreign.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const MANIFEST: &str = "[package]\nname = \"kube-informer\"\n[dependencies]\narc
     http = { workspace = true, optional = true }\nkube-core.workspace = true\nserde_json = \"1\"\ntokio = \"1\"\nserde = \"1\"\n\
     [dev-dependencies]\nanyhow = \"1\"\n";
 
-/// `line name` of each finding.
+/// Returns `line name` of each finding.
 fn found(text: &str) -> Vec<String> {
     let findings = check(&Source::new("src/a.rs", text), &foreign(MANIFEST));
     findings
@@ -22,7 +22,7 @@ fn found(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_manifest_tells_which_crates_are_foreign() {
+fn the_manifest_determines_the_foreign_crates() {
     let foreign: Vec<_> = foreign(MANIFEST).into_iter().collect();
     assert_eq!(foreign, ["arc_swap", "http", "serde_json", "tokio"]);
 }
@@ -34,7 +34,7 @@ fn a_public_function_may_not_name_a_foreign_crate() {
 }
 
 #[test]
-fn an_imported_name_is_as_foreign_as_its_path() {
+fn names_imported_from_a_foreign_crate_are_reported() {
     let text = "use tokio::{sync::{mpsc, watch::{self, Ref as R}}, task::JoinSet as _};\n\
                 pub fn a(b: mpsc::Sender<u8>, c: R, d: watch::Sender<u8>) {}\n\
                 pub fn e(f: JoinSet) {}";
@@ -42,7 +42,7 @@ fn an_imported_name_is_as_foreign_as_its_path() {
 }
 
 #[test]
-fn bodies_private_items_and_tests_are_free() {
+fn bodies_private_items_and_tests_are_not_checked() {
     let text = "use tokio::sync::mpsc;\npub fn a() { let b: mpsc::Sender<u8>; }\nfn c(d: mpsc::Sender<u8>) {}\n\
                 pub(crate) fn e(f: mpsc::Sender<u8>) {}\npub struct G { h: mpsc::Sender<u8> }\n\
                 #[cfg(test)]\nmod tests { pub fn i(j: tokio::X) {} }";
@@ -50,33 +50,33 @@ fn bodies_private_items_and_tests_are_free() {
 }
 
 #[test]
-fn public_fields_are_signatures() {
+fn public_fields_are_checked() {
     let text = "pub struct A<T: Fn(u8) -> u8> {\n pub b: BTreeMap<T, serde_json::Value>,\n c: tokio::X,\n}\npub struct D(pub http::Uri, tokio::X);";
     assert_eq!(found(text), ["2 serde_json", "5 http"]);
 }
 
 #[test]
-fn an_enum_and_a_trait_are_public_inside() {
+fn variants_of_enums_and_items_of_traits_are_checked() {
     let text = "pub enum A {\n B(#[serde_json::from] u8),\n C { d: http::Uri },\n}\n\
                 pub trait E {\n type F: tokio::G;\n fn h(&self) -> http::I { const J: tokio::K = 1; }\n}";
     assert_eq!(found(text), ["3 http", "6 tokio", "7 http"]);
 }
 
 #[test]
-fn re_exports_aliases_and_constants_are_promises() {
+fn re_exports_aliases_and_constants_are_checked() {
     let text = "use http::Uri;\npub use tokio::sync;\npub use serde_json;\npub type A = Uri;\npub const B: Option<Uri> = None;";
     assert_eq!(found(text), ["2 tokio", "3 serde_json", "4 Uri", "5 Uri"]);
 }
 
 #[test]
-fn a_conversion_from_a_foreign_error_is_a_promise_unless_the_type_is_private() {
+fn a_conversion_from_a_foreign_error_is_reported_unless_the_type_is_private() {
     let text = "pub struct A;\nstruct B;\nimpl From<serde_json::Error> for A {}\nimpl From<serde_json::Error> for B {}\n\
                 impl Iterator for A { type Item = http::Uri; }";
     assert_eq!(found(text), ["3 serde_json"]);
 }
 
 #[test]
-fn a_parameter_may_be_called_like_an_imported_module() {
+fn a_parameter_may_have_the_name_of_an_imported_module() {
     let text =
         "use tokio::time;\npub fn a(time: u8) -> u8 { time }\npub fn b(c: crate::time::D) {}";
     assert_eq!(found(text), [""; 0]);

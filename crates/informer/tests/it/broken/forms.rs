@@ -14,6 +14,7 @@ use crate::{
     setting::{Running, Trace, builder, labelled, pod, run},
 };
 
+/// Selects a form of the cache.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [

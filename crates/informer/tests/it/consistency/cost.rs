@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::setting::requests;
 
-/// A check's requests, a line each.
+/// Returns a check's requests, a line each.
 fn asked(server: &Server) -> String {
     let line = |request: &LoggedRequest| {
         let options = &request.options;

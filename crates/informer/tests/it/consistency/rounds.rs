@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Step {
-    /// An update of a missing object and a creation of an existing one fail, and have no effect.
+    /// Applies the step. An update of a missing object and a creation of an existing one fail without effect.
     async fn take(self, server: &Server) {
         let name = |n: u8| format!("p{n}");
         let taken = match self {
@@ -57,7 +57,7 @@ impl Step {
     }
 }
 
-/// A check each second, of two namespaces.
+/// Runs these steps with a check of two namespaces each second, and returns the numbers of checks by outcome.
 async fn churn(steps: Vec<Step>, by_key: bool) -> [u64; 3] {
     let server = Server::builder().seed([pod("p0"), pod("p1")]).build();
     let source = |namespace| ListWatch::<Pod>::new(server.client()).namespace(namespace);

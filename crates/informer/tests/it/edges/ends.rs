@@ -24,7 +24,7 @@ use tokio::{
 use super::GUARD;
 use crate::setting::{LONG, Trace, builder, pod, run};
 
-/// A factory with one handler, whose callback ends with the next permit of the gate.
+/// Returns a factory with one handler, whose callback ends with the next permit of the gate.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
     let factory = SharedInformerFactory::builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());

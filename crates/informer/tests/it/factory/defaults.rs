@@ -22,7 +22,7 @@ fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>)
     heard
 }
 
-/// The period in seconds, if there was more than one resync.
+/// Returns the period in seconds, if there was more than one resync.
 fn period(resyncs: &Resyncs) -> Option<u64> {
     let resyncs = resyncs.lock();
     let [.., last, next] = resyncs[..] else {

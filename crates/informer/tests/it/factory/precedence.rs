@@ -18,7 +18,7 @@ fn pod_in(namespace: &str, name: &str, from: &str) -> Value {
     pod
 }
 
-/// The lists: namespace, labels and fields, one per line, sorted.
+/// Returns the lists: namespace, labels and fields, one per line, sorted.
 fn selections(server: &Server) -> String {
     let mut lines: Vec<_> = server
         .requests()

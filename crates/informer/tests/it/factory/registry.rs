@@ -272,7 +272,7 @@ async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_d
     }
 }
 
-/// The test does not join the threads, which do not end if constructors block each other.
+/// Runs a function in a thread. The thread is not joined, because it does not end if constructors deadlock.
 fn in_a_thread<T>(
     factory: &SharedInformerFactory,
     together: &Arc<Barrier>,

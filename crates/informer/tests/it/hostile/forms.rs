@@ -35,16 +35,18 @@ use crate::setting::Trace;
 #[derive(Clone, Default)]
 struct Hostile(Arc<Kept>);
 
+/// The shared part of a [`Hostile`] server.
 #[derive(Default)]
 struct Kept {
     state: Mutex<State>,
     changed: Notify,
 }
 
+/// The objects and the history of a [`Hostile`] server.
 #[derive(Default)]
 struct State {
     objects: BTreeMap<&'static str, Vec<u8>>,
-    /// Every event, the first of revision 1.
+    /// All events; the first has revision 1.
     events: Vec<Bytes>,
 }
 
@@ -83,7 +85,7 @@ impl Hostile {
             .into()
     }
 
-    /// The event after this number of events; waits until there is one.
+    /// Waits for the event after this number of events, and returns it.
     async fn next(self, behind: usize) -> Bytes {
         loop {
             let changed = self.0.changed.notified();
@@ -125,7 +127,7 @@ impl ListerWatcher for Hostile {
     }
 }
 
-/// What a cache shows after each step, and what its handler received.
+/// The content of a cache after each step, and the events that its handler received.
 struct Lived {
     shown: Vec<String>,
     received: Vec<String>,
@@ -183,7 +185,7 @@ where
     lived
 }
 
-/// The content of the cache, as a reader sees it.
+/// Returns the content of the cache, as a reader sees it.
 fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
     let (snapshot, status) = (informer.indexer().snapshot(), informer.status().get());
     let listed = snapshot.iter().map(|object| {
@@ -233,7 +235,7 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Told {
     }
 }
 
-/// Asserts that every form of a cache shows the same, and that the forms that decode on demand send handlers
+/// Asserts that all forms of a cache have the same content, and that the forms that decode on demand deliver
 /// the same events. Returns a decoded and a packed cache.
 async fn same_in_every_form<K>(
     what: &str,
@@ -336,7 +338,7 @@ async fn a_hostile_server_produces_the_same_cache_in_every_form() {
 
 const GUIDE: &str = include_str!("../../../guide.md");
 
-/// The first cells of the guide's table of differences.
+/// Returns the first cells of the guide's table of differences.
 fn rows_of_the_guide() -> Vec<&'static str> {
     let table = GUIDE
         .lines()

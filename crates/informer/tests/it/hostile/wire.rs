@@ -130,7 +130,7 @@ async fn a_retry_after_that_is_not_a_number_of_seconds_is_ignored() {
     }
 }
 
-/// An HTTP/2 frame of the first stream, without flags.
+/// Returns an HTTP/2 frame of the first stream, without flags.
 #[cfg(feature = "http2")]
 fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();

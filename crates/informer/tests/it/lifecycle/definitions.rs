@@ -58,7 +58,7 @@ fn following(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// As a server does it: the path of the kind is unknown from now on, and its watches are closed.
+/// Stops serving the kind, as a server does: its path becomes unknown, and its watches are closed.
 fn stop_serving(server: &Server) {
     server
         .faults()
@@ -88,6 +88,7 @@ fn serve_again(server: &Server) {
     server.create(widget("b")).unwrap();
 }
 
+/// Records the names of the objects in its events.
 struct Heard(Trace);
 
 impl EventHandler<DynamicObject> for Heard {
@@ -127,7 +128,7 @@ async fn watches(informer: &SharedInformer<DynamicObject>) -> Status {
     until(informer, |activity| activity == Activity::Watching).await
 }
 
-/// The lists and watches of the kind.
+/// Returns the number of lists and watches of the kind.
 fn asked(server: &Server) -> usize {
     let log = server.requests();
     log.lists("widgets").len() + log.watches("widgets").len()

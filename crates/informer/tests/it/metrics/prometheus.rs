@@ -8,7 +8,7 @@ use kube_informer::{
 
 use super::*;
 
-/// The lines of a page that start with one of these.
+/// Returns the lines of a page that start with one of these.
 fn lines(page: &str, beginnings: &[&str]) -> String {
     let wanted = |line: &&str| {
         beginnings

@@ -10,7 +10,7 @@ use crate::script::{Answer, Then, body, error_event, event, hangs, list};
 /// A response or an event that proves or suggests that the server was restored.
 pub(super) struct Notice {
     pub(super) what: &'static str,
-    /// What the watch sends after a list at revision 5, and how it ends.
+    /// The events of the watch after a list at revision 5, and how the watch ends.
     pub(super) watch: (String, Then),
     /// The responses between the watch and the relist.
     pub(super) answers: fn() -> Vec<Answer>,
@@ -19,6 +19,7 @@ pub(super) struct Notice {
     pub(super) verdict: Verdict,
 }
 
+/// Whether the notice proves that the server was restored.
 #[derive(Clone, Copy)]
 pub(super) enum Verdict {
     WentBack,

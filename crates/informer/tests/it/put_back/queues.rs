@@ -12,7 +12,7 @@ use kube_informer::{
 
 pub(super) const QUEUES: usize = 5;
 
-/// The same informer over every queue.
+/// Returns one informer for each queue.
 pub(super) fn over_each_queue(
     informer: impl Fn() -> Builder<Pod>,
 ) -> [(&'static str, Builder<Pod>); QUEUES] {
@@ -31,7 +31,7 @@ pub(super) fn over_each_queue(
     ]
 }
 
-/// A custom queue, which builds its changes from the parts of the deltas that it receives.
+/// A custom queue that builds its changes from the parts of the deltas.
 #[derive(Default)]
 struct Plain(VecDeque<Batch<Pod>>);
 

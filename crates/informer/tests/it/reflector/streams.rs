@@ -20,7 +20,7 @@ use crate::{
     setting::Trace,
 };
 
-/// Takes this long for the first object.
+/// A store that takes this long for the first object.
 struct Slow(Option<Duration>);
 
 impl ReflectorStore<Pod> for Slow {
@@ -64,7 +64,7 @@ async fn a_store_slower_than_the_watch_timeout_is_not_a_connection_failure() {
     }
 }
 
-/// Every watch sends events that are always ready; reports the tenth.
+/// A source whose watches send events that are always ready. It reports the tenth event.
 #[derive(Clone)]
 struct Torrent {
     lists: Script,
@@ -161,7 +161,7 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// Every watch ends this long after its requested timeout.
+/// A source whose watches end this long after their requested timeout.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

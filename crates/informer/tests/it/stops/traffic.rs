@@ -207,7 +207,7 @@ async fn a_wait_for_a_revision_ends_with_the_informer_before_its_deadline() {
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
-/// Records its maximum length.
+/// A queue that records its maximum length.
 struct Longest(InOrder<Pod>, Arc<AtomicUsize>);
 
 impl Queue<Pod> for Longest {

@@ -8,7 +8,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The names and revisions of the objects of a server, and of a cache.
+/// Returns the names and revisions of the objects of a server, and of a cache.
 fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     let text = |object: &serde_json::Value, field: &str| {
         object["metadata"][field].as_str().unwrap().to_owned()
@@ -30,7 +30,7 @@ fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     )
 }
 
-/// A server that was restored, and has assigned the revisions after the restore to other objects.
+/// Restores the server to an older revision, and assigns the revisions after it to other objects.
 fn put_back(server: &Server) {
     let revision = server.revision();
     server.faults().restart_at(revision - 3).unwrap();
@@ -180,7 +180,7 @@ async fn white_space_between_events_does_not_reset_the_silence_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_ignored_without_bookmarks_and_its_limit_is_configurable() {
-    /// The number of watches in 15 minutes.
+    /// Returns the number of watches in 15 minutes.
     async fn watches(silence: Duration, bookmarks: bool) -> usize {
         let faults = if bookmarks {
             ""
@@ -251,7 +251,7 @@ async fn a_watch_with_a_full_store_is_closed_and_resumes_when_there_is_room() {
     informer.stop().await;
 }
 
-/// A store that accepts a change per permit.
+/// A store that accepts one change per permit.
 struct Gated(std::sync::Arc<Semaphore>, Trace);
 
 impl kube_informer::reflector::ReflectorStore<Pod> for Gated {

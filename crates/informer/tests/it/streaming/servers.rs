@@ -9,7 +9,7 @@ use kube_informer::queue::{DeltaFifo, InOrder};
 
 use super::*;
 
-/// Every list and watch, with its revision and whether it is a streaming one.
+/// Returns every list and watch, with its revision and whether it is a streaming list.
 fn asked(server: &Server) -> String {
     let show = |options: &kube_informer_apiserver::ListOptions| match options.send_initial_events {
         Some(true) => " streaming",

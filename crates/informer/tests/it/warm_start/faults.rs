@@ -10,7 +10,7 @@ use kube_informer::{
 
 use super::*;
 
-/// A server with this seed; equal seeds give equal uids.
+/// Returns a server with this seed; equal seeds give equal uids.
 fn server(seed: u64, pods: &[&str]) -> Server {
     let pods: Vec<_> = pods.iter().map(|name| pod(name)).collect();
     Server::builder().rng_seed(seed).seed(pods).build()

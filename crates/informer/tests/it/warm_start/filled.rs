@@ -96,7 +96,7 @@ async fn all_saved_objects_are_in_the_cache_before_the_first_watch_for_every_que
     }
 }
 
-/// A server with pods in three namespaces, and an informer with a source for each.
+/// Returns a server with pods in three namespaces, and an informer with a source for each.
 fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     let namespaces = ["one", "two", "three"];
     let pods_of = |namespace| ["a", "b", "c"].map(|name| in_namespace(name, namespace));
@@ -114,7 +114,7 @@ fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     (server, informer)
 }
 
-/// A handler that never returns from its first event, with a buffer for one event.
+/// Registers a handler that never returns from its first event, with a buffer for one event.
 fn get_stuck(informer: &Running) {
     let stuck = informer.pods.on_add(|_, _| std::future::pending());
     let one = ListenerBuffer::Block(NonZeroUsize::MIN);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::*;
 use crate::packed::contents;
 
+/// Selects a form of the cache.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [

@@ -6,7 +6,7 @@ type Step = (&'static str, &'static str, Vec<u8>);
 /// The metadata of the object, as JSON without its braces.
 const HEAD: &str = r#""name":"a","namespace":"default","uid":"u","resourceVersion":"REVISION""#;
 
-/// Every step, in the order in which the server applies them.
+/// Returns every step, in the order in which the server applies them.
 pub(super) fn script() -> Vec<Step> {
     [
         bodies(),
@@ -114,7 +114,7 @@ fn metadata() -> Vec<Step> {
     ]
 }
 
-/// The kind of the object after its other fields, and objects of another kind.
+/// Returns the kind of the object after its other fields, and objects of another kind.
 fn kinds() -> Vec<Step> {
     vec![
         (

@@ -35,7 +35,7 @@ const MEMORY_KIB: u64 = 2 << 20;
 #[command(
     name = "cargo xtask fuzz",
     bin_name = "cargo xtask fuzz",
-    about = "Give the fuzz targets their corpus and mutations of it"
+    about = "Run the fuzz targets on their corpus and on mutations of it"
 )]
 pub(crate) struct Arguments {
     /// The targets; all by default

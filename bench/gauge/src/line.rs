@@ -23,7 +23,7 @@ pub struct Line {
     /// The same after a forced garbage collection that returns memory to the system; `null` without a garbage
     /// collector.
     pub steady_freed_kib: Option<u64>,
-    /// Events of the watch phase.
+    /// Number of events that the handler received in the watch phase.
     pub events: u64,
     /// Requested events per second; 0 sends them as fast as the program reads.
     pub rate: u64,

@@ -39,7 +39,7 @@ pub(crate) struct ListMeta {
 pub(crate) struct Framing {
     pub(crate) encoding: Encoding,
     kind: &'static Kind,
-    /// The start of an object in JSON.
+    /// The first bytes of every object in JSON.
     start: String,
     /// The start of an object in protobuf: the envelope up to the message.
     envelope: Vec<u8>,

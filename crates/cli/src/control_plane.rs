@@ -141,7 +141,7 @@ impl ControlPlane {
         self.processes.push(process);
     }
 
-    /// Adds the workers of a loop, which start with [`ControlPlane::act`].
+    /// Adds the workers of a control loop. [`ControlPlane::act`] starts them.
     pub(crate) fn staff<R: Reconciler>(
         &mut self,
         who: &str,

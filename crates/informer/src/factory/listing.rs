@@ -33,7 +33,7 @@ pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
     /// Returns the kind of its objects.
     fn kind(&self) -> &ApiResource;
 
-    /// Returns which objects it covers, and what it keeps of each.
+    /// Returns which objects the informer covers, and which of their fields it keeps.
     ///
     /// `None` for an informer that the program created itself
     /// ([`informer_for`](super::SharedInformerFactory::informer_for),

@@ -91,7 +91,7 @@ pub(super) enum Ending {
     ///
     /// The value is its run function if it never ran. Dropping that function ends the informer.
     Left(Option<Run>),
-    /// The informer is signalled to end. Its last task drops the last receiver.
+    /// The informer was requested to stop, through this channel. The channel closes when its last task ends.
     Told(Arc<watch::Sender<Demand>>),
 }
 

@@ -59,7 +59,7 @@ where
     controller.run(looked).await.unwrap();
 }
 
-/// Returns an informer for each form of a cache.
+/// Returns three builders, whose caches keep objects decoded, undecoded until the first read, and packed.
 fn forms(building: impl Fn() -> Builder<Pruned<Pod>>) -> [Builder<Pruned<Pod>>; 3] {
     [building(), building().lazy(), building().packed()]
 }

@@ -357,7 +357,7 @@ impl Workers {
     }
 }
 
-/// Counts that an operation can change.
+/// The numbers that an operation on the work queue can change.
 struct Count {
     queued: usize,
     idle: usize,

@@ -254,7 +254,7 @@ fn nesting_beyond_the_limit_is_left_to_serde_json() {
     }
 }
 
-/// Reads the first element or value, and leaves the rest unread.
+/// Deserializes the first element of a list, or the first value of a map, and leaves the rest unread.
 #[derive(Debug, PartialEq)]
 struct First(String);
 

@@ -128,7 +128,7 @@ where
         self.ready.clear();
     }
 
-    /// Adds frames that were received at one time.
+    /// Adds frames to the queue for decoding. `received` is the time at which all of them were received.
     pub(super) fn push(
         &mut self,
         frames: impl IntoIterator<Item = Frame>,

@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use super::broken;
 use crate::setting::{Running, Trace, builder, labelled, listing, pod, requests, run};
 
-/// Long enough for a watch to be open and no longer "very short".
+/// Sleeps until a watch is open for more than a second, the limit of a very short watch.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

@@ -1,6 +1,6 @@
 //! The states that the hostile server gives to one object, one after the other.
 
-/// What the step tests, what the server does with the object, and the bytes of the object.
+/// One step of the script: its purpose, the action of the server on the object, and the bytes of the object.
 type Step = (&'static str, &'static str, Vec<u8>);
 
 /// The metadata of the object, as JSON without its braces.

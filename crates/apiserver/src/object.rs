@@ -169,7 +169,9 @@ impl Object {
         self.meta("deletionTimestamp").is_some()
     }
 
-    /// Time at which a deleted object is due; `None` for any other object.
+    /// Returns the deletion timestamp, the time at which an object that is being deleted is to be removed.
+    ///
+    /// Returns `None` for an object that is not being deleted.
     pub(crate) fn deletion_time(&self) -> Option<Timestamp> {
         // A direct call can store text that is not a time.
         let parsed = |text: &Value| text.as_str().unwrap_or_default().parse();

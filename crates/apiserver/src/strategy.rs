@@ -1,10 +1,11 @@
-//! Per-resource behaviour on writes and in responses.
+//! Strategies: how each resource type behaves on writes and in responses.
 //!
 //! Guarantees:
-//! - a strategy is resolved once, when its resource is created; writes do not look it up by name;
+//! - a strategy is resolved once, when its resource type is registered; writes do not look it up by name;
 //! - a strategy is plain data and a few functions, so a custom resource can have one too.
 //!
-//! It does not access storage: the verbs do, and call these functions on plain objects.
+//! This module does not access storage. The handlers of the verbs read and write objects, and pass them to
+//! these functions.
 
 mod builtin;
 mod grace_period;

@@ -42,10 +42,11 @@ const STOPS_WITHIN: Duration = Duration::from_secs(1);
 /// Longer than any delay of a response.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
-/// Recovery time for a list in pages at a revision, which has exactly that state.
+/// Maximum recovery time if the informer lists in pages at a fixed revision.
 ///
-/// If backoff delays it and the server restarts meanwhile, the watch from that revision expires, and the
-/// current state is listed after another pause. Each pause lasts at most twice the cap of 30 s.
+/// Such a list returns the state at that revision, not the current state. If backoff delays the list and the
+/// server restarts meanwhile, the watch from that revision expires, and the informer backs off once more before
+/// it lists the current state. Each pause lasts at most twice the cap of 30 s.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// A violated property.

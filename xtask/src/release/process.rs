@@ -40,7 +40,7 @@ pub(super) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` did not write UTF-8"))
 }
 
-/// Returns the command as typed, with the name of the program instead of its path.
+/// Formats the command as a shell command line, with the program's name instead of its path.
 fn line(command: &Command) -> String {
     let path = std::path::Path::new(command.get_program());
     let name = path.file_name().unwrap_or(path.as_os_str());

@@ -35,7 +35,7 @@ pub(crate) struct Definition {
 pub(crate) struct Field {
     shape: Shape,
     pub(crate) strategy: MergeStrategy,
-    /// The type as written in the table.
+    /// Type of the field, as its cell in the table of types (`schema_*.tsv`) has it.
     pub(crate) cell: &'static str,
     /// The patch strategies as written in the table; empty if there are none.
     pub(crate) strategies: &'static str,

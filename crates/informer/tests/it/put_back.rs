@@ -1,6 +1,7 @@
-//! A server that was restored from a backup and assigns revisions again, to other states. The list that
-//! follows is stored and delivered, for every event or response that reveals the restore and for every
-//! queue.
+//! Tests with a server that was restored from a backup and assigns revisions again, to other states.
+//!
+//! After any event or response that reveals the restore, the informer lists again, stores the list and delivers
+//! the changes. The tests run with each type of queue.
 
 mod notices;
 mod queues;
@@ -348,7 +349,8 @@ async fn a_standalone_reflector_stores_the_list_of_the_restored_server() {
     }
 }
 
-/// The same object, by its uid, at a revision that was already seen, but in another state.
+/// The restored server has the same object, with the same uid, in another state at a revision that the informer
+/// has already received.
 #[tokio::test(start_paused = true)]
 async fn an_object_changed_after_a_restore_is_delivered_at_an_already_seen_revision() {
     for way in [InitialList::Streaming, InitialList::List] {

@@ -107,7 +107,8 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns the presence of the field in JSON if protobuf has no value, or a zero value.
+    /// Returns the rule by which JSON has the field if its protobuf value is absent or zero: `"inline"`, `"sent"`,
+    /// `"nullable"` and so on, as the table of messages writes it.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {

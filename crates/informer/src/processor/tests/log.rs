@@ -83,7 +83,7 @@ fn a_growing_buffer_is_logged_once_until_half_of_it_is_delivered() {
     assert_eq!(push(1), warning, "a new burst is logged again");
 }
 
-/// Waits for the number of milliseconds in the pod's name, or panics.
+/// A handler that waits for the number of milliseconds in the pod's name; it panics if the name is a word.
 struct Planted;
 
 impl EventHandler<Pod> for Planted {

@@ -88,8 +88,8 @@ pub(super) struct OpenWatch<K> {
 impl<K> OpenWatch<K> {
     /// Returns the time after which the connection counts as broken.
     ///
-    /// Nothing is read while the store accepts a change, so `WATCH_GRACE` starts again after each event. Bytes
-    /// that do not complete an event do not extend it.
+    /// The reflector does not read the connection while it waits for the store to accept a change. Therefore the
+    /// period `WATCH_GRACE` starts again after each event. Bytes that do not complete an event do not restart it.
     fn outlived(&self) -> Instant {
         self.deadline.max(self.heard + WATCH_GRACE)
     }

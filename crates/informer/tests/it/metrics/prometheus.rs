@@ -1,4 +1,4 @@
-//! The Prometheus collector.
+//! Tests of the Prometheus collector: the exported series and their values.
 
 use expect_test::expect_file;
 use kube_informer::{

@@ -94,7 +94,7 @@ pub(crate) struct Reader {
 pub(crate) struct Follower {
     pub(crate) reader: Reader,
     counts: watch::Receiver<Counts>,
-    /// Number of cuts before it was created.
+    /// Number of `POST /cut` requests before this follower was created.
     cuts: u64,
 }
 

@@ -208,7 +208,9 @@ impl Accepting {
     }
 }
 
-/// Returns the next connection, or none after a pause.
+/// Returns the next connection.
+///
+/// Returns `None` after a pause if there is no listener, if too many connections are open, or if accepting fails.
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

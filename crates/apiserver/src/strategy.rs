@@ -95,7 +95,7 @@ pub(crate) struct Hooks {
 // === impl Strategy ===
 
 impl Strategy {
-    /// A built-in resource without specific behaviour and without `status`.
+    /// The strategy for built-in resources without specific behaviour and without the subresource `status`.
     const BUILTIN: Strategy = Strategy {
         metadata: MetadataRules::of(NameRule::Subdomain),
         has_status: false,

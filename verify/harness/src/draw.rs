@@ -22,7 +22,7 @@ pub trait Choose {
         &of[self.random().usize(..of.len())]
     }
 
-    /// Returns one of several values, each as likely as its weight.
+    /// Returns one of the values at random, with a probability proportional to its weight.
     ///
     /// # Panics
     /// Panics if the sum of the weights is 0.

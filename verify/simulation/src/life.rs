@@ -26,7 +26,7 @@ pub(crate) struct Life {
     pub(crate) steps: Vec<(usize, Step)>,
 }
 
-/// The initial setting.
+/// The initial configuration of a simulated informer and its server.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     /// Seeds the server and the informers.

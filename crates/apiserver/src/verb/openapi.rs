@@ -22,7 +22,7 @@ const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 /// The parameters of a write, all of them strings.
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 
-/// The media types of patches, with the one for built-in kinds only at the end.
+/// The media types of patches; the last one applies only to built-in kinds.
 const PATCHES: [&str; 3] = [
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -314,7 +314,7 @@ fn property(field: &Field) -> Value {
     property
 }
 
-/// The schema of a type in the table's notation.
+/// Returns the OpenAPI schema of a type that is written in the notation of the table.
 fn typed(cell: &str) -> Value {
     if let Some(item) = cell.strip_prefix("[]") {
         return json!({"type": "array", "items": typed(item)});

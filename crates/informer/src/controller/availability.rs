@@ -51,7 +51,7 @@ impl Following {
         }
     }
 
-    /// Waits until the required action changes.
+    /// Waits until the availability changes, and returns the new one.
     ///
     /// # Cancel safety
     /// This method is cancel safe.
@@ -93,7 +93,7 @@ impl Following {
     }
 }
 
-/// Waits until the required action changes; forever without a definition to follow.
+/// Waits until the availability changes; forever without a definition to follow.
 pub(super) async fn next(following: Option<&mut Following>) -> Availability {
     match following {
         Some(following) => following.changed().await,

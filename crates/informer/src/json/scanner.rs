@@ -253,7 +253,7 @@ impl ValueScanner {
         None
     }
 
-    /// Returns the number of objects and arrays that have begun.
+    /// Returns the number of JSON objects and arrays opened so far, including closed ones.
     pub(crate) fn parts(&self) -> usize {
         self.opened
     }

@@ -127,7 +127,7 @@ pub(crate) struct Loaded<K> {
 type Save<K> = fn(&Snapshotter<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, SaveError>;
 type Load<K> = fn(&Snapshotter<K>, &Decoder<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
 
-/// A saved store with the save and load functions for one type of object.
+/// The configuration of a saved store, with the functions that save and load one type of object.
 #[derive_where(Clone)]
 pub(crate) struct Storing<K> {
     config: SavedStore,

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess
 
 use super::{Counting, Heap, key::Key, map_bytes};
 
-/// The elements of a list.
+/// Reads the elements of a list, and adds their sizes.
 pub(super) struct List<'h, A> {
     inner: A,
     heap: &'h Heap,

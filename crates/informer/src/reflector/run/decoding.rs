@@ -46,7 +46,7 @@ struct Decoding<K> {
     known: Option<KnownStates<K>>,
 }
 
-/// The pieces of one body, from splitting to staging.
+/// The events and list items of one response body, from the split until they are decoded, in order of arrival.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
     /// For single events, which need low latency.
@@ -150,7 +150,7 @@ where
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// Decodes the waiting pieces without waiting for more.
+    /// Decodes the received pieces immediately, without waiting for further input.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }

@@ -1,7 +1,8 @@
-//! Compares a snapshot of a store with the server's objects at the same revision, by name, uid and revision.
+//! [`Comparison`]: compares a snapshot of a store with the server's objects at the same revision.
 //!
-//! Both have the same revision, so any difference means that changes were lost; later changes are in neither. The
-//! module sends no requests and keeps none of the server's objects: it holds one pointer per object.
+//! Objects are compared by name, uid and revision. The snapshot and the server's list have the same revision,
+//! so neither contains later changes, and any difference means that the store has lost changes. This module
+//! sends no requests. It does not keep the server's objects, only one pointer per object of the snapshot.
 
 mod check;
 
@@ -20,20 +21,21 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// A comparison in progress, of the objects of one source.
+/// Compares the objects of one source in a snapshot with the objects that the server lists, one by one.
 pub(crate) struct Comparison<'a, K> {
     snapshot: &'a Snapshot<K>,
     source: SourceId,
-    /// Names of the snapshot that the server has too.
+    /// Names of the snapshot's objects that the server also lists.
     seen: Vec<&'a ObjectName>,
     found: Found,
 }
 
-/// The result of a comparison.
+/// The differences that a comparison found between the snapshot and the server.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) difference: Difference,
-    /// Hash of the different objects and their revisions, independent of their order.
+    /// Hash of the names and revisions of all different objects, independent of their order. Two comparisons
+    /// with equal fingerprints found the same difference.
     pub(crate) fingerprint: u64,
 }
 
@@ -55,15 +57,16 @@ impl<'a, K> Comparison<'a, K> {
         }
     }
 
-    /// Returns the revision of the source in the snapshot, which the server's list must have.
+    /// Returns the revision of the source in the snapshot. The server's list must have the same revision.
     pub(crate) fn revision(&self) -> &ResourceVersion {
         &self.found.difference.revision
     }
 
-    /// Compares an object of the server, which is complete or only metadata.
+    /// Compares one object from the server's list with the snapshot. The object may be complete or only
+    /// metadata.
     ///
     /// # Errors
-    /// The object has no readable name.
+    /// Returns an error if the object has no readable name.
     pub(crate) fn see(&mut self, item: Encoded<'_>) -> Result<(), Error> {
         let nameless = || Error::new(Class::Protocol, "an item of the list has no readable name");
         let identity = item.identity().ok_or_else(nameless)?;
@@ -76,7 +79,8 @@ impl<'a, K> Comparison<'a, K> {
         let difference = &mut self.found.difference;
         let count = match self.snapshot.entry(&name) {
             None => &mut difference.missing,
-            // The object moves between sources, and the watch of the other source has not sent its deletion yet.
+            // The object moves between sources, and the watch of the other source has not sent its
+            // deletion yet.
             Some((source, _)) if source != self.source => return Ok(()),
             Some((_, object)) => {
                 self.seen.push(object.object_name());
@@ -97,7 +101,8 @@ impl<'a, K> Comparison<'a, K> {
         Ok(())
     }
 
-    /// Returns the differences; `None` if there are none. Call it after all objects of the server.
+    /// Ends the comparison, after [`see`](Self::see) was called with each object of the server. Returns the
+    /// differences, or `None` if there are none.
     pub(crate) fn finish(mut self) -> Option<Found> {
         let (snapshot, source) = (self.snapshot, self.source);
         let own = || {

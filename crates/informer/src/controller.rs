@@ -1,6 +1,7 @@
-//! The loop of an informer: moves changes from the queue to the store and to the handlers.
+//! [`Controller`]: runs an informer, with a loop that moves changes from the queue to the store and the
+//! handlers.
 //!
-//! It is not a reconciler. Use a [`workqueue`](crate::workqueue) to act on the cluster.
+//! This controller is not a reconciler. Use a [`workqueue`](crate::workqueue) to act on the cluster.
 //!
 //! One task owns the queue, the store and the processor, so changes pass through them without a lock. Other
 //! tasks send commands, which the loop executes between two batches.
@@ -63,7 +64,7 @@ use crate::{
     status::{FailureCause, StatusReader, WaitForSync},
 };
 
-/// A request to the loop.
+/// A request to the informer's loop, which the loop executes between two batches.
 pub(crate) enum Command<K> {
     AddListener(Listener<K>, Option<BoxFuture<'static, ()>>),
     RemoveListener(ListenerId),
@@ -71,23 +72,25 @@ pub(crate) enum Command<K> {
         Box<IndexBuild<K>>,
         oneshot::Sender<Result<Vec<IndexToken>, DuplicateIndex>>,
     ),
-    /// Returns the index, so that the caller frees it and not the loop.
+    /// Removes an index and replies with it, so that the caller frees its memory and not the loop.
     RemoveIndex(
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
     ),
-    /// Replies between two batches, when every change that is visible to readers has been sent to the
+    /// Requests a reply at a time when every change that readers can see is also in the buffers of the
     /// handlers.
     Settle(oneshot::Sender<()>),
-    /// Applies the saved lists, one per source. Replies when all objects are in the store.
+    /// Applies the lists of a saved store, one per source. Replies when all their objects are in the store.
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
-    /// Requests a snapshot of the store that can be saved or compared. Replies when one is available.
+    /// Requests a snapshot in which the objects of each source match its revision, to save it or to compare
+    /// it with the server. Replies when such a snapshot is available, or with the reason why there is none.
     Snapshot(oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>),
-    /// Reports that an object failed to decode when it was read. Sent once per state, by its first reader.
+    /// Reports that a stored object failed to decode when it was read. Only the first failing read of an
+    /// object's state sends this command.
     FoundBroken(ObjectName),
 }
 
-/// A reflector that feeds the loop.
+/// A reflector that sends its changes to the informer's loop.
 pub(crate) type InnerReflector<K> = Reflector<K, Inbox<K>>;
 
 /// The lifecycle phase of an informer.
@@ -98,7 +101,7 @@ enum Phase {
     Stopping(Closing),
 }
 
-/// The parts that the loop owns.
+/// The components of an informer that its loop owns.
 pub(crate) struct Parts<K> {
     pub(crate) queue: Lent<Box<dyn Queue<K>>>,
     pub(crate) indexer: Lent<IndexerWriter<K>>,
@@ -113,10 +116,10 @@ pub(crate) struct Parts<K> {
     pub(crate) applied: Arc<Notify>,
 }
 
-/// Runs one informer. [`Controller::run`] consumes it, so an informer runs at most once.
+/// Runs one informer. [`Controller::run`] consumes the controller, so an informer runs at most once.
 ///
-/// Handlers and indices can be added at any time, also before the controller runs. Dropping the
-/// controller without running it stops the informer.
+/// Handlers and indices can be added at any time, also before the controller runs. Dropping the controller
+/// without running it stops the informer.
 #[must_use = "an informer does nothing until its controller runs"]
 pub struct Controller<K> {
     reflectors: Vec<InnerReflector<K>>,
@@ -177,7 +180,8 @@ where
         }
     }
 
-    /// Returns a future that completes when the first list is in the cache.
+    /// Returns a future that completes when the informer has synced: the first list of every source is in the
+    /// cache.
     ///
     /// The future does not borrow the controller, which can run meanwhile.
     pub fn wait_for_sync(&self) -> WaitForSync {
@@ -189,17 +193,18 @@ where
         self.report.status.reader()
     }
 
-    /// Sets the maximum time at shutdown to deliver the events that still wait for handlers.
+    /// Sets how long a shutdown may take to deliver the events that still wait for handlers.
     ///
-    /// By default, these events are discarded and counted in
+    /// By default, such events are discarded, and their number is added to
     /// [`Status::discarded`](crate::status::Status::discarded).
     pub fn drain_at_shutdown(mut self, deadline: Duration) -> Self {
         self.drain = Some(deadline);
         self
     }
 
-    /// Suspends the informer while the definition of its kind is deleted and the server returns 404 for
-    /// the kind. The informer reports its objects as deleted.
+    /// Suspends the informer while the definition of its kind (CustomResourceDefinition) is deleted and the
+    /// server responds with 404 to requests for the kind. The suspended informer reports its objects as
+    /// deleted.
     #[cfg_attr(
         not(feature = "client"),
         expect(dead_code, reason = "only a factory follows definitions")
@@ -210,24 +215,25 @@ where
     }
 }
 
-/// The task of the loop. It owns all mutable state of the informer.
+/// The state of the informer's loop. One task owns it, and with it all mutable state of the informer.
 struct Serving<K> {
     parts: Parts<K>,
     sources: usize,
-    /// Sources whose first list has been received.
+    /// Sources whose first list the loop has received from the reflector.
     arrived: BTreeSet<SourceId>,
-    /// Sources whose first list has been delivered.
+    /// Sources whose first list is in the store.
     listed: BTreeSet<SourceId>,
-    /// The conditions that are missing until a loaded store counts as confirmed; `None` without a load.
+    /// The conditions that remain until a store loaded by a warm start counts as confirmed by the server;
+    /// `None` if no store was loaded.
     unconfirmed: Option<Unconfirmed>,
     /// Pending requests for a snapshot of the store.
     snapshot_requests: Vec<oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>>,
-    /// Number of changes to pop until the last resync is delivered. The next resync waits until this is 0.
-    /// Otherwise it would requeue the objects that were just delivered, and keep the queue at its capacity
-    /// and new changes out of it.
+    /// Number of changes to pop from the queue until the last resync is delivered. The next resync starts
+    /// only when this is 0. Otherwise each resync would requeue the objects that were just delivered, and a
+    /// queue at its capacity would accept no new changes.
     resyncing: usize,
     notes: StatusNotes,
-    /// Objects that the queue could not name.
+    /// Limits the logs about objects for which the queue's key function failed.
     keyless: LogLimiter,
     phase: watch::Receiver<Phase>,
 }
@@ -280,9 +286,10 @@ where
         self.close().await;
     }
 
-    /// Applies and delivers up to one batch, as far as the listeners have room.
+    /// Pops changes from the queue, applies them to the store and delivers them, until about one batch is
+    /// done, the queue is empty, or a handler's buffer is full.
     ///
-    /// Returns whether more changes may be available.
+    /// Returns whether the queue may contain more changes to pop.
     async fn pop(&mut self) -> bool {
         let batch = self.parts.bounds.batch;
         let mut told = 0;
@@ -401,7 +408,7 @@ where
         }
     }
 
-    /// Executes one command. Returns the next command, if it was already received.
+    /// Executes one command. Returns the following command, if the execution has already received it.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,

@@ -1,14 +1,15 @@
-//! [`Prefetch`], a guest of the processor: decodes packed objects on other threads before a handler reads them.
+//! [`Prefetch`]: decodes packed objects on other threads before a handler reads them.
 //!
-//! A handler that receives a whole list may read, and thus decode, one object after the other. If it does, other
-//! threads decode some of the next objects in advance; one thread decodes every second object.
+//! A packed object is stored encoded, and each read decodes it. A handler that receives a whole list may read
+//! one object after the other. If it does, other threads decode some of the next objects in advance. With one
+//! such thread, the thread decodes every second object.
 //!
-//! Guarantees: delivery does not wait for these threads, and the events and their order do not change. Nothing
-//! is prefetched on a runtime with one thread or for objects that are not packed.
+//! Guarantees: delivery does not wait for these threads, and the events and their order do not change.
+//! Nothing is prefetched on a runtime with one thread or for objects that are not packed.
 //!
-//! On two cores, delivering a first list of 50,000 pods to a handler that reads each pod takes 1.22 times as
-//! long without prefetch ([1.12, 1.34], eight pairs; as a streaming list 1.31 [1.19, 1.45], six pairs), with
-//! 0.9 of the CPU time.
+//! Measured on two cores: without prefetch, delivering a first list of 50,000 pods to a handler that reads
+//! each pod takes 1.22 times as long ([1.12, 1.34], eight pairs of runs; 1.31 [1.19, 1.45] with a streaming
+//! list, six pairs) and 0.9 times the CPU time.
 
 use std::{
     collections::VecDeque,
@@ -32,32 +33,33 @@ use crate::{
     processor::{Events, Expansion},
 };
 
-/// Number of events after which to decide whether the handler reads their objects.
+/// Number of delivered objects after which `Prefetch` decides whether the handler reads the objects.
 const SEEN: u32 = 16;
 
-/// Minimum number of objects read, of [`SEEN`], to prefetch more.
+/// Minimum number of objects, among [`SEEN`] delivered ones, that the handler must have read for prefetch to
+/// start or continue.
 const READ_MIN: u32 = 12;
 
-/// Maximum number of events per window.
+/// Maximum number of events per window, the group of events that is prefetched together.
 ///
-/// Two windows contain fewer events than the number of recently decoded objects that a cache keeps.
+/// Two windows contain fewer events than the number of recently decoded objects that a cache keeps decoded.
 const WINDOW: usize = 32;
 
-/// Size of the encoded objects, in bytes, at which a window is full.
+/// Total size of the encoded objects of a window, in bytes, at which the window is full.
 ///
 /// A decoded object is several times as large, and should not evict objects that are read earlier from the
-/// processor's cache. With four times this limit, a first list of pods takes 5 % longer.
+/// CPU cache. With four times this limit, a first list of pods takes 5 % longer.
 const WINDOW_BYTES: u64 = 64_000;
 
-/// Minimum number of events in a notification to use prefetch.
+/// Minimum number of events in a notification for which prefetch is used.
 const EVENTS_MIN: u64 = 64;
 
 /// Limits the number of decoding threads in the process, independent of the number of handlers.
 ///
-/// The handlers of one informer share decoded objects.
+/// One limit suffices, because the handlers of one informer share decoded objects.
 static THREADS: Semaphore = Semaphore::const_new(offload::WIDTH_MAX);
 
-/// The events of a handler, whose packed objects are decoded in advance.
+/// Returns the events of notifications to a handler, and decodes their packed objects in advance.
 #[derive_where(Default)]
 pub(crate) struct Prefetch<K> {
     /// Maximum number of threads for this handler.
@@ -65,27 +67,28 @@ pub(crate) struct Prefetch<K> {
     read_count: ReadCount,
     /// The notification that is being delivered.
     expansion: Expansion<K>,
-    /// The next events, already removed from the notification.
+    /// The next events to return, already removed from `expansion`.
     current: VecDeque<Event<K>>,
     /// The events after those in `current`.
     upcoming: VecDeque<Event<K>>,
-    /// Number of events of this notification that were returned.
+    /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,
-    /// The object of the last returned event, if a read of it is counted.
+    /// The object of the last returned event, if the next call counts whether the handler has read it.
     last: Option<Object<K>>,
     /// One sender per decoding thread. A thread ends when its sender is dropped.
     decoders: Vec<SyncSender<Vec<Upcoming<K>>>>,
     threads: JoinSet<()>,
 }
 
-/// Whether the handler reads the objects that it receives.
+/// The measurement of whether the handler reads the objects that it receives.
 #[derive(Clone, Copy, Default)]
 enum ReadCount {
-    /// The handler does not read them, or no threads are available.
+    /// Reads are not counted: the handler does not read objects, the notification is short, or no threads are
+    /// available.
     #[default]
     Off,
-    /// The handler read `read` of `seen` objects. While threads decode, only the objects that are left
-    /// to the handler are counted.
+    /// The handler has read `read` of `seen` objects. While threads decode, only the objects that the handler
+    /// decodes itself are counted.
     Counting { seen: u32, read: u32 },
 }
 
@@ -93,9 +96,9 @@ impl ReadCount {
     const BEGIN: Self = Self::Counting { seen: 0, read: 0 };
 }
 
-/// An object that the handler will receive.
+/// An object that the handler will receive, sent to a decoding thread.
 struct Upcoming<K> {
-    /// Index of its event in the notification.
+    /// Index of the object's event in the notification.
     number: usize,
     object: Object<K>,
 }
@@ -220,7 +223,8 @@ fn window<K>(expansion: &mut Expansion<K>) -> VecDeque<Event<K>> {
     events
 }
 
-/// Decodes the received objects, and keeps them decoded until the handler has received them.
+/// Runs on a decoding thread: decodes objects from the channel, and keeps them decoded until the handler has
+/// received them.
 fn decode_all<K>(
     upcoming: &Receiver<Vec<Upcoming<K>>>,
     given: &AtomicUsize,
@@ -237,7 +241,7 @@ fn decode_all<K>(
     }
 }
 
-/// Returns the new state of an event.
+/// Returns the added or updated object of an event; `None` for a deletion or `Synced`.
 fn now<K>(event: &Event<K>) -> Option<&Object<K>> {
     match event {
         Event::Added { object, .. } => Some(object),

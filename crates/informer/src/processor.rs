@@ -1,8 +1,12 @@
-//! Delivers each change to all listeners, and schedules their resyncs.
+//! [`Processor`]: delivers each change of the cache to all listeners of an informer, and schedules their
+//! resyncs.
+//!
+//! A listener is one registered handler or subscription.
 //!
 //! Guarantees: every listener has its own buffer and its own task, so a slow handler does not delay other
-//! handlers, and [`Processor::distribute`] does not wait for handlers. The exception is a full `Block` buffer:
-//! [`Processor::room`] is then 0, and the controller pops only what the informer needs to become synced.
+//! handlers, and [`Processor::distribute`] does not wait for handlers. The exception is a full
+//! [`ListenerBuffer::Block`] buffer: [`Processor::room`] is then 0, and the controller applies only the
+//! changes that the informer needs to become synced.
 //!
 //! The controller's task owns the processor. The processor does not read the queue or write the store.
 
@@ -39,7 +43,8 @@ pub(crate) struct Processor<K> {
     listeners: Vec<Listener<K>>,
     tasks: JoinSet<()>,
     schedule: Schedule<ListenerId>,
-    /// Listeners that receive resyncs and unchanged objects until the next tick.
+    /// Listeners whose resync period has elapsed. Until the next tick of the resync timer, these listeners
+    /// also receive resyncs and unchanged objects of a list.
     due: BTreeSet<ListenerId>,
     /// Wakes the controller when a full `Block` buffer has room again.
     room: Arc<Notify>,
@@ -59,7 +64,8 @@ where
         }
     }
 
-    /// Adds a listener between two batches, and spawns its task.
+    /// Adds a listener, and spawns the task that calls its handler, if it has one. Called between two
+    /// batches.
     ///
     /// The listener receives the current objects of the cache, then all later changes.
     pub(crate) fn add(
@@ -79,7 +85,7 @@ where
         while self.tasks.try_join_next().is_some() {}
     }
 
-    /// Removes a listener. The callback in progress runs to its end; waiting notifications are discarded.
+    /// Removes a listener. Its callback in progress runs to its end; its waiting notifications are discarded.
     pub(crate) fn remove(&mut self, id: ListenerId) {
         self.schedule.remove(id);
         self.due.remove(&id);
@@ -134,7 +140,8 @@ where
         }
     }
 
-    /// Delivers `Synced` to all listeners, after the first lists of all sources.
+    /// Adds the `Synced` event to the buffers of all listeners. Called once, after the first lists of all
+    /// sources.
     pub(crate) fn synced(&self) {
         let now = Instant::now();
         for listener in &self.listeners {
@@ -147,7 +154,8 @@ where
         self.due.contains(&listener.id)
     }
 
-    /// Returns the number of single changes that fit in all buffers; 0 while a `Block` buffer is full.
+    /// Returns how many more changes of single objects fit in the buffers of all listeners; 0 while a `Block`
+    /// buffer is full.
     pub(crate) fn room(&self) -> usize {
         let rooms = self.listeners.iter().map(|listener| listener.buffer.room());
         rooms.min().unwrap_or(usize::MAX)
@@ -158,19 +166,20 @@ where
         self.room.notified().await;
     }
 
-    /// Starts the resync timer, when the informer starts to run.
+    /// Starts the resync timer. Called when the informer starts to run.
     pub(crate) fn started(&mut self) {
         self.schedule.start(Instant::now());
     }
 
-    /// Waits until a listener may be due for a resync; forever if no listener has a resync period.
+    /// Waits until the next tick of the resync timer; forever before the start or if resyncs are disabled.
     pub(crate) async fn next_resync(&self) {
         clock::until(self.schedule.next_tick()).await;
     }
 
-    /// Determines the listeners that are due until the next tick. Returns whether there are any.
+    /// Selects the listeners that receive the next resync, because their resync period has elapsed. Returns
+    /// whether there are any.
     ///
-    /// The caller must have distributed the whole last resync.
+    /// The caller must have distributed the whole previous resync.
     pub(crate) fn tick(&mut self) -> bool {
         let mut due = self.schedule.tick(Instant::now());
         // A listener that still handles its last resync does not receive another. Otherwise the
@@ -184,7 +193,8 @@ where
         !self.due.is_empty()
     }
 
-    /// Closes all listeners and waits for their tasks. Returns the number of discarded notifications.
+    /// Closes the buffers of all listeners, and waits for the tasks that call the handlers. Returns the
+    /// number of events that were discarded.
     pub(crate) async fn close(mut self, closing: Closing) -> u64 {
         for listener in &self.listeners {
             listener.buffer.close(closing);
@@ -208,7 +218,7 @@ where
     }
 }
 
-/// Returns whether a change concerns a single object.
+/// Returns whether a change is the addition, update or deletion of a single object.
 fn is_single<K>(change: &Change<K>) -> bool {
     matches!(
         change,

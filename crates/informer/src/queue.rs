@@ -1,11 +1,11 @@
-//! [`Queue`]: the queue of changes between reflectors and store, and its two implementations.
+//! [`Queue`]: the queue of changes between reflectors and the store, and its two implementations.
 //!
-//! [`InOrder`] keeps every change in the order of arrival, and a relist as one atomic message, as client-go does
-//! since 1.36. [`DeltaFifo`] keeps the order of objects, and per object the changes since it was last popped; it is
-//! client-go's queue before 1.36.
+//! [`InOrder`] returns every change in the order of arrival, and a list as one atomic change, as client-go
+//! does since 1.36. [`DeltaFifo`] returns objects in the order in which they were queued, each with all its
+//! changes since it was last popped, as client-go did before 1.36.
 //!
-//! Both are plain structs: they do not wait, lock, or remember the store, which is passed to `replace` and `resync`
-//! for the time of a call. An informer's controller owns its queue and its store.
+//! Both are plain structs that neither wait nor lock. They do not keep a reference to the store: methods that
+//! need its objects receive the store as an argument. An informer's controller owns its queue and its store.
 
 mod delta_fifo;
 mod in_order;
@@ -25,10 +25,11 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// Default maximum of changes applied to the store per batch: client-go's batch size for its `RealFIFO`.
+/// Default maximum number of changes applied to the store per batch; the batch size of client-go's
+/// `RealFIFO`.
 pub const BATCH: usize = 1000;
 
-/// The queue between reflectors and store, owned by one controller.
+/// A queue of the changes that reflectors receive, until the controller applies them to the store.
 #[doc(alias = "QueueWithBatch")]
 #[doc(alias = "FIFO")]
 #[doc(alias = "ReflectorStore")]
@@ -36,93 +37,99 @@ pub trait Queue<K>: Send {
     /// Queues a single change: Added, Updated, Deleted or Bookmark. `known` is the current store.
     ///
     /// # Errors
-    /// The object has no key. It is not queued; other objects are not affected.
+    /// Returns an error if the key function fails for the object. The change is not queued; other objects are
+    /// not affected.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     #[doc(alias = "Delete")]
     #[doc(alias = "Bookmark")]
     fn push(&mut self, delta: Delta<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>>;
 
-    /// Queues a whole list. Objects of its source that are not in the list are removed.
+    /// Queues a whole list. Known objects of the same source that are not in the list are queued as deleted,
+    /// or deleted when the list is applied. `known` is the current store.
     ///
     /// # Errors
-    /// Some objects have no key. They are not queued; all others are.
+    /// Returns an error if the key function fails for some objects. These objects are not queued; all others
+    /// are.
     #[doc(alias = "Replace")]
     fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>>;
 
-    /// Queues all objects of the store for delivery again, except those with a queued change: an old state must not
-    /// follow a newer one.
+    /// Queues all objects of the store, `known`, for delivery again, except objects with a queued change,
+    /// because an old state must not follow a newer one.
     #[doc(alias = "Resync")]
     fn resync(&mut self, known: &dyn Known<K>);
 
-    /// Removes and returns the next batch, with at most `room` changes of single objects. An object with more changes
-    /// is split. `None` if the queue is empty or `room` is zero.
+    /// Removes and returns the next batch, with at most `room` changes of single objects; `None` if the queue
+    /// is empty or `room` is zero. If one object has more than `room` changes, the batch contains the oldest
+    /// of them.
     #[doc(alias = "PopBatch")]
     #[doc(alias = "Pop")]
     #[doc(alias = "ProcessBatchFunc")]
     #[doc(alias = "PopProcessFunc")]
     fn pop_batch(&mut self, room: usize) -> Option<Batch<K>>;
 
-    /// Whether the queue preserves the order of changes across objects.
+    /// Returns whether the queue preserves the order of changes of different objects.
     ///
-    /// If so, the store has after each batch the state of each source at one revision. Otherwise it has that only
+    /// If true, the store matches one revision of each source after every batch. If false, it does so only
     /// while the queue is empty, and can be saved only then. The default is `false`.
     fn keeps_order(&self) -> bool {
         false
     }
 
-    /// Returns the number of queued changes; a list counts as one if the queue stores it as one.
+    /// Returns the number of queued changes. A list counts as one change if the queue stores it as one.
     fn len(&self) -> usize;
 
-    /// Whether the queue is empty.
+    /// Returns whether the queue is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A complete list of one source.
+/// A complete list of the objects of one source, which replaces all earlier objects of the source.
 #[doc(alias = "ReplacedAllInfo")]
 #[derive(Debug)]
 pub struct Replaced<K> {
-    /// The source of the list.
+    /// The source that was listed.
     pub source: SourceId,
-    /// All objects of the source.
+    /// All objects of the source at this revision.
     pub objects: Vec<Object<K>>,
     /// The revision of the list.
     pub revision: ResourceVersion,
 }
 
-/// Changes that are applied to the store together.
+/// Changes that are popped from a queue and applied to the store together.
 #[derive(Debug)]
 pub struct Batch<K> {
     /// The changes, in order.
     pub deltas: Vec<Delta<K>>,
-    /// Whether they belong to a source's first list.
+    /// Whether the changes belong to the first list of a source.
     #[doc(alias = "isInInitialList")]
     pub in_initial_list: bool,
-    /// The source whose first list ends with this batch.
+    /// The source whose first list ends with this batch; `None` if no first list ends.
     pub completes: Option<SourceId>,
-    /// The revisions up to which the store has all changes of its sources after this batch.
+    /// Sources with the revision that the store reaches with this batch: the store then has all changes of
+    /// the source up to that revision.
     ///
-    /// The revisions of single objects don't show that, because a queue may return a newer change of one object
-    /// before an older one of another. A revision below one that the store has reached has no effect: aggregated API
-    /// servers send old objects late.
+    /// The revisions of single objects do not imply this, because a queue may return a newer change of one
+    /// object before an older change of another. A revision lower than one that the store has already reached
+    /// has no effect, because aggregated API servers may send old objects late.
     pub reached: Vec<(SourceId, ResourceVersion)>,
 }
 
 impl<K> Batch<K> {
-    /// Returns when the oldest change was received, if that was recorded.
+    /// Returns the time when the oldest change of this batch was received from the server, if it was
+    /// recorded.
     pub(crate) fn received(&self) -> Option<Instant> {
         self.deltas.iter().filter_map(|delta| delta.received).min()
     }
 }
 
-/// The key function failed for an object; the error returns the object.
+/// The error if the key function of a queue fails for an object; it contains the object.
 #[derive_where(Debug)]
 pub struct KeyError<K> {
     /// The object that has no key.
     pub object: Object<K>,
-    /// The error of the key function.
+    /// The error that the key function returned.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
@@ -138,7 +145,7 @@ impl<K> std::error::Error for KeyError<K> {
     }
 }
 
-/// The objects of a list for which the key function failed.
+/// The error if the key function of a queue fails for objects of a list; it contains these objects.
 #[derive_where(Debug)]
 pub struct KeyErrors<K>(pub Vec<KeyError<K>>);
 
@@ -158,8 +165,11 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// Returns how far these changes bring each source, if no earlier change is missing: the largest revision in the
-/// epoch of its last change.
+/// Returns the revision that the store reaches for each source with these changes, if no earlier change is
+/// missing.
+///
+/// This is the largest revision among the changes of the source in the epoch of its last change. (A new epoch
+/// begins after a server was restored from a backup.)
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {
@@ -183,13 +193,14 @@ pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)
     reached
 }
 
-/// Progress of the first list of each source.
+/// Counts the items of each source's first list that remain in the queue, to determine when the list is
+/// popped.
 ///
-/// A source counts as populated from its first list, or from a single change before any list, which then counts as
-/// its first list.
+/// A source is populated once its first list is queued, or once a single change is queued before any list;
+/// such a source counts as listed, with no remaining items.
 #[derive(Debug, Default)]
 struct Population {
-    /// Items of the first list that are not popped yet, per populated source.
+    /// Number of items of the first list that are not popped yet, for each populated source.
     remaining: std::collections::BTreeMap<SourceId, usize>,
 }
 
@@ -198,7 +209,7 @@ impl Population {
         self.remaining.entry(source).or_insert(0);
     }
 
-    /// Records a list of a source; returns whether it was the first.
+    /// Records that a list of a source with `count` items was queued; returns whether it was the first list.
     fn list(&mut self, source: SourceId, count: usize) -> bool {
         let first = !self.remaining.contains_key(&source);
         if first {
@@ -213,7 +224,8 @@ impl Population {
             .is_none_or(|remaining| *remaining > 0)
     }
 
-    /// Records that an item of the first list was popped; returns the source if it was the last item.
+    /// Records that an item of a source was popped; returns the source if it was the last item of its first
+    /// list.
     fn popped(&mut self, source: SourceId) -> Option<SourceId> {
         let remaining = self
             .remaining

@@ -18,7 +18,7 @@
 //!
 //! # Guarantees
 //!
-//! - **Save.** A save contains the cache at one moment and the revision of each source. The informer
+//! - **Save.** A saved store contains a snapshot of the cache and the revision of each source. The informer
 //!   saves when the future passed to [`Controller::run`](crate::controller::Controller::run) completes,
 //!   on [`SharedInformer::save`](crate::shared_informer::SharedInformer::save), and periodically with
 //!   [`SavedStore::every`]. Neither the cache nor the handlers wait for the disk. A crash at any point
@@ -38,27 +38,30 @@
 //!   that was restored to a revision before the saved one, a different kind, full objects instead of
 //!   metadata or the reverse, different namespaces, selectors or pruned fields, a different program
 //!   version or file format, or a damaged file.
-//! - **Server identity.** The store is saved only if the identity of the server is known. If the request
-//!   for the namespace fails or is forbidden, the informer retries it before each save, for at most 5 s.
-//!   Until it succeeds, nothing is saved, and
+//! - **Server identity.** The store is saved only if the identity of the server is known. If the request for
+//!   the namespace `kube-system` fails or is forbidden, the informer retries the request before each save,
+//!   for at most 5 s. Until the request succeeds, nothing is saved, and
 //!   [`Status::last_save_error`](crate::status::Status::last_save_error) contains the reason.
 //!   [`SavedStore::server`] sets the identity explicitly.
-//! - **Broken objects** are saved and loaded as broken, because the same program version can't decode
-//!   them either.
-//! - **Secrets**, including their metadata, are rejected unless [`SavedStore::allow_secrets`] is set.
+//! - **Broken objects**, which fail to decode, are saved and loaded as broken, because the same program
+//!   version would again fail to decode them.
+//! - **Secrets**, including their metadata, are neither saved nor loaded unless [`SavedStore::allow_secrets`]
+//!   is set.
 //!
-//! A warm start reduces server load and network traffic, not the time to load: loading takes as long as a
-//! list from a server in the same process (0.96 to 1.08 of it for 100,000 pods; a save takes 0.3 to 0.5;
-//! measured by `cargo bench -p kube-informer --bench warm_start`).
+//! A warm start reduces server load and network traffic, but not the start time: loading a saved store takes
+//! as long as a list from a server in the same process (0.96 to 1.08 of the time of such a list for 100,000
+//! pods). A save takes 0.3 to 0.5 of that time. (Measured by `cargo bench -p kube-informer --bench
+//! warm_start`.)
 //!
-//! Objects are saved after pruning and the transform. The type's `Serialize` writes them (for a
-//! [`Pruned`](crate::pruning::Pruned) type, that of the whole type) and its `Deserialize` reads them; a
-//! field that these skip is lost. A field that is new in the type is missing until the object changes;
-//! change the version of the [`SavedStore`] to prevent this.
+//! Objects are saved in their cached form, after pruning and the transform. The `Serialize` of the object
+//! type writes them (for a [`Pruned`](crate::pruning::Pruned) type, the `Serialize` of the whole type) and
+//! its `Deserialize` reads them; a field that these skip is lost. If a new version of the program adds a
+//! field to the type, loaded objects lack the field until they change; change the version of the
+//! [`SavedStore`] to prevent this.
 //!
-//! This module does not accept objects from other origins. Use
-//! [`InformerBuilder::known_objects`](crate::informer::InformerBuilder::known_objects) of the plain
-//! informer for these: it fills the cache without a revision and without events, and still lists.
+//! This module only loads stores that it has saved. To fill the cache with other objects, use
+//! [`InformerBuilder::known_objects`](crate::informer::InformerBuilder::known_objects) of the plain informer:
+//! that method adds the objects without a revision and without events, and the informer still lists.
 
 mod file;
 mod format;
@@ -80,10 +83,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// The location of a saved store, and the properties that must match to load it.
+/// Configures a warm start: where the store is saved, how often, and what must match for it to be loaded.
 ///
-/// On platforms with file modes, files are created with mode 0600 and directories with 0700. A file
-/// `….lock` next to the store excludes other writers. A file `….tmp` exists during a save.
+/// On platforms with file modes, files are created with mode 0600 and directories with 0700. A file `….lock`
+/// next to the saved store prevents concurrent writes. A file `….tmp` exists during a save.
 #[doc(alias = "initialState")]
 #[must_use]
 #[derive(Clone)]
@@ -99,7 +102,7 @@ pub struct SavedStore {
 #[derive(Clone, Debug)]
 enum Location {
     File(PathBuf),
-    /// The file name is derived from the kind and from the list options.
+    /// A directory; the file name is derived from the kind, the list options and the pruned fields.
     Directory(PathBuf),
 }
 
@@ -113,17 +116,18 @@ impl fmt::Debug for SavedStore {
 }
 
 impl SavedStore {
-    /// Saves the store of one informer to this file.
+    /// Creates a configuration that saves the store of one informer to this file.
     ///
-    /// The version represents the parts of the program that determine the cached form of an object and that
-    /// can't be compared: the type and the transform. A store that was saved with a different version is not
-    /// loaded. The pruned fields are compared separately and need no new version.
+    /// `version` must change whenever the program changes the object type or the transform, because these
+    /// determine the cached form of an object and can't be compared. A store that was saved with a different
+    /// version is not loaded. The pruned fields are compared separately and need no new version.
     /// `env!("CARGO_PKG_VERSION")`, or any other identifier of the build, is always a correct version.
     pub fn in_file(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self::at(Location::File(path.into()), version.into())
     }
 
-    /// Saves the stores of any number of informers to this directory, one file each.
+    /// Creates a configuration that saves the stores of any number of informers to this directory, one file
+    /// each.
     ///
     /// The file name is derived from the kind, the list options and the pruned fields. Files of informers
     /// that no longer exist are not deleted. Informers of the same objects on several servers require one
@@ -150,10 +154,10 @@ impl SavedStore {
         }
     }
 
-    /// Also saves while the informer runs, with this pause before each save.
+    /// Enables periodic saves while the informer runs, with this pause before each save.
     ///
-    /// Without periodic saves, a program that is killed leaves the store of its last regular shutdown. Zero
-    /// disables periodic saves.
+    /// Without periodic saves, only a regular shutdown or an explicit save updates the saved store; a program
+    /// that is killed leaves an old one. Zero disables periodic saves.
     pub fn every(mut self, pause: Duration) -> Self {
         self.every = Some(pause).filter(|pause| !pause.is_zero());
         self
@@ -162,7 +166,7 @@ impl SavedStore {
     /// Sets the identity of the server, instead of requesting the uid of its namespace `kube-system`.
     ///
     /// Use this if the program has no permission to `get` the namespace, or if a source is not a Kubernetes
-    /// server. The name must be unique to this server.
+    /// server. No other server may have the same name.
     pub fn server(mut self, name: impl Into<String>) -> Self {
         self.server = Some(name.into());
         self
@@ -174,7 +178,8 @@ impl SavedStore {
         self
     }
 
-    /// Sets the wall clock that determines the age of a saved store. The default is the system clock.
+    /// Sets the wall clock for the time of a save and the age of a saved store. The default is the system
+    /// clock.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(now);
         self

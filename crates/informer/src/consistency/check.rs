@@ -1,9 +1,11 @@
-//! [`ConsistencyCheck`], a guest of the controller: compares the store with the server periodically, and requests a new list of sources that differ.
+//! [`ConsistencyCheck`], a [`Guest`] of the controller: periodically compares the store with the server.
 //!
-//! Guarantees: checks do not delay the reflectors, because they read snapshots and send their own requests. A
-//! failed request is not retried before the next round.
+//! If the objects of a source differ, the check requests a new list from the source's reflector.
 //!
-//! A check does not modify the store; the new list does.
+//! Guarantees: checks do not delay the reflectors, because a check reads a snapshot and sends its own
+//! requests. A failed request is not retried before the next round of checks.
+//!
+//! A check does not modify the store; only the new list does.
 
 use std::{future, sync::Arc, time::Duration};
 
@@ -29,21 +31,24 @@ use crate::{
     },
 };
 
-/// Minimum interval between checks; shorter intervals are raised to it. A check costs the server a list.
+/// Minimum interval between checks; shorter intervals are raised to this value. For each check, the server
+/// handles a complete list.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
 
-/// Interval between attempts to get a snapshot.
+/// Delay between two attempts to get a snapshot.
 ///
-/// A queue by keys becomes empty between two changes, so a later attempt can succeed.
+/// A queue that orders changes by key, such as `DeltaFifo`, allows a snapshot only while it is empty, so a
+/// later attempt can succeed.
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Maximum number of attempts to get a snapshot in one round.
+/// Maximum number of attempts to get a snapshot for one check.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum number of rounds between lists for a difference that lists do not resolve.
+/// Maximum number of rounds of checks between two requested lists, for a difference that lists do not
+/// resolve.
 const GAP_MAX: u32 = 64;
 
-/// The checks of one informer.
+/// Runs the periodic checks of one informer.
 pub(crate) struct ConsistencyCheck<K> {
     every: Duration,
     sources: Vec<Source>,
@@ -60,16 +65,16 @@ struct Source {
     listed_for: Option<ListedFor>,
 }
 
-/// The difference that caused the last list.
+/// The difference for which the check last requested a list, and the backoff until the next request.
 ///
-/// The same difference may persist after the list. Either the list has lost a change of the previous watch,
-/// or no list can resolve the difference, for example for an object that the informer skipped. Both look
-/// the same, so lists are repeated at increasing intervals.
+/// The same difference may persist after the list. Either the list has missed a change of the previous watch,
+/// or no list can resolve the difference, for example for an object that the informer skipped. The check
+/// can't distinguish these cases, so it requests further lists at increasing intervals.
 struct ListedFor {
     fingerprint: u64,
-    /// Number of rounds between two lists.
+    /// Number of rounds of checks between two requested lists.
     gap: u32,
-    /// Number of rounds since the last list.
+    /// Number of rounds of checks since the last requested list.
     rounds: u32,
 }
 
@@ -82,7 +87,7 @@ impl ListedFor {
         }
     }
 
-    /// Records a round with the same difference. Returns whether to list again.
+    /// Records a round in which the check found the same difference. Returns whether to request another list.
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -95,7 +100,8 @@ impl ListedFor {
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
-    /// Connects the checks to the reflectors.
+    /// Takes the source and the request limits of each reflector, and connects the signal that requests a new
+    /// list.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();
@@ -118,7 +124,7 @@ impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
 }
 
 impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
-    /// Creates the checks with this interval; `None` if it is zero.
+    /// Creates the guest that checks at this interval; `None` if the interval is zero.
     pub(crate) fn guest(
         every: Duration,
         commands: &mpsc::UnboundedSender<Command<K>>,
@@ -146,9 +152,10 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Returns a random pause between half a period and a whole one.
+    /// Returns a random pause before the next round of checks, between half the interval and the whole
+    /// interval.
     ///
-    /// Informers that started together thus do not send their requests together.
+    /// Informers that started at the same time thus do not send their requests at the same time.
     fn pause(&mut self) -> Duration {
         let half = self.every / 2;
         half + half.mul_f64(self.rng.f64())
@@ -180,7 +187,8 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Returns a snapshot in which the objects of each source match its revision.
+    /// Returns a snapshot in which the objects of each source match the source's revision; `None` if none is
+    /// available.
     async fn settled(&self) -> Option<Snapshot<K>> {
         for _ in 0..SETTLE_TRIES {
             match settled_snapshot(&self.commands).await {
@@ -268,7 +276,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
     }
 }
 
-/// Requests the server's objects at the revision of the store, and compares them.
+/// Requests the server's objects at the revision of the snapshot, and passes each object to the comparison.
 async fn compare<K>(
     source: &dyn ListerWatcher,
     limits: Limits,

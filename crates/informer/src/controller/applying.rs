@@ -1,10 +1,10 @@
-//! Adds changes to the queue and applies batches to the store.
+//! Adds changes to the queue and applies batches to the store, for the informer's loop.
 //!
-//! Small batches are applied on the loop's thread. Lists are applied on the pool for blocking work, because
-//! they would delay other tasks of the thread.
+//! The loop's thread applies small batches. Lists are applied on the pool for blocking work, because they
+//! would delay other tasks of the loop's thread.
 //!
-//! Guarantees: batches are applied one after the other on any thread, and each becomes visible to readers as a
-//! whole. The loop waits for each batch.
+//! Guarantees: batches are applied one after the other, whichever thread applies them, and each becomes
+//! visible to readers as a whole. The loop waits for each batch.
 
 use std::ops::{Deref, DerefMut};
 
@@ -18,7 +18,7 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// A part of the loop that can be lent to another thread.
+/// A component of the loop (the queue or the store) that can be moved to another thread for one call.
 pub(crate) struct Lent<T>(Option<T>);
 
 impl<T> Lent<T> {
@@ -44,7 +44,8 @@ impl<T> DerefMut for Lent<T> {
 }
 
 impl<T: Send + 'static> Lent<T> {
-    /// Runs `work` with the part on the pool for blocking work.
+    /// Runs `work` on the pool for blocking work, with exclusive access to this component, and waits for the
+    /// result.
     async fn lend<R: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut T) -> R + Send + 'static,
@@ -61,7 +62,7 @@ impl<T: Send + 'static> Lent<T> {
 }
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Applies a batch and returns the changes.
+    /// Applies a batch to the store. Returns the changes for handlers, and the errors of index functions.
     pub(super) async fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         if !is_long(&batch, self.parts.indexer.snapshot().len()) {
             return self.parts.indexer.apply(batch);
@@ -70,7 +71,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
         indexer.lend(move |indexer| indexer.apply(batch)).await
     }
 
-    /// Calls `take` with the queue, on the pool for blocking work if it concerns many objects.
+    /// Calls `take` with the queue and the known objects. Runs on the pool for blocking work if the number of
+    /// `objects` is large.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
         objects: usize,
@@ -85,7 +87,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
     }
 }
 
-/// Reports the changes to the metrics collector, if one is set, before handlers receive them.
+/// Reports changes to the metrics collector, if one is set, and returns them. Called before handlers receive
+/// the changes.
 pub(super) async fn report_changes<K>(meter: Meter, changes: Vec<Change<K>>) -> Vec<Change<K>>
 where
     K: Send + Sync + 'static,
@@ -113,8 +116,9 @@ fn is_long_list<K>(change: &Change<K>) -> bool {
     }
 }
 
-/// Returns whether a batch concerns many objects. A list also concerns the stored objects, because it
-/// deletes those that it does not contain.
+/// Returns whether a batch affects so many objects that it is applied on the pool for blocking work.
+///
+/// A list also affects all stored objects, because the objects that it does not contain are deleted.
 fn is_long<K>(batch: &Batch<K>, stored: usize) -> bool {
     let mut deltas = batch.deltas.iter();
     let has_list = deltas.any(|delta| match &delta.kind {

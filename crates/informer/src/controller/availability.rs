@@ -1,39 +1,41 @@
-//! Determines whether the server serves an informer's kind, and suspends or resumes the reflectors.
+//! Determines whether the server serves an informer's kind, and when to suspend and resume the reflectors.
 //!
-//! A kind counts as not served if its definition was deleted and the server responds to requests for the kind
-//! with 404. One of these conditions is not sufficient: a deletion can be received late. A server also responds
-//! with 404 while it starts, or when it no longer serves one of several versions; the objects then still exist.
+//! A kind counts as not served if its definition (CustomResourceDefinition) was deleted and the server
+//! responds to requests for the kind with 404. Neither condition is sufficient alone. The deletion may be
+//! outdated when it is received. A server also responds with 404 while it starts, or when it no longer serves
+//! one of several versions; the objects then still exist.
 
 use tokio::sync::watch;
 
 use crate::reflector::NotServed;
 
-/// The known state of the definition of a kind.
+/// The last received state of the definition (CustomResourceDefinition) of a kind.
 #[cfg_attr(
     not(feature = "client"),
     expect(dead_code, reason = "only a factory follows definitions")
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Definition {
-    /// No information. The kind may have no definition, as with built-in kinds.
+    /// No definition was received. The kind may have none, such as a built-in kind.
     #[default]
     Unknown,
-    /// The definition exists. Sent again on each change of the definition.
+    /// The definition exists. This value is sent again after each change of the definition.
     There,
     /// The definition existed and was deleted.
     Deleted,
 }
 
-/// The required action of an informer's reflectors.
+/// Whether the reflectors of an informer must list and watch, or stay suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Availability {
-    /// Restart at once.
+    /// The server may serve the kind: the reflectors restart at once.
     Active,
-    /// Report that no objects exist, and send no requests.
+    /// The server does not serve the kind: the reflectors report that no objects exist, and send no requests.
     Dormant,
 }
 
-/// Follows both conditions and determines the availability.
+/// Follows the definition of a kind and the 404 responses to the reflectors, and determines the availability
+/// of the kind.
 pub(super) struct Following {
     definition: watch::Receiver<Definition>,
     not_served: NotServed,
@@ -51,10 +53,10 @@ impl Following {
         }
     }
 
-    /// Waits until the availability changes, and returns the new one.
+    /// Waits until the availability changes, and returns the new value.
     ///
     /// # Cancel safety
-    /// This method is cancel safe.
+    /// This method is cancel safe: no change is lost.
     pub(super) async fn changed(&mut self) -> Availability {
         let mut is_new = self.definition.has_changed().unwrap_or_default();
         loop {
@@ -93,7 +95,7 @@ impl Following {
     }
 }
 
-/// Waits until the availability changes; forever without a definition to follow.
+/// Waits until the availability changes, and returns the new value; waits forever if `following` is `None`.
 pub(super) async fn next(following: Option<&mut Following>) -> Availability {
     match following {
         Some(following) => following.changed().await,

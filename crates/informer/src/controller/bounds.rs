@@ -1,19 +1,19 @@
-//! Limits of the number of changes between the reflectors and the store.
+//! Limits the number of changes that wait between the reflectors and the store of an informer.
 
 use crate::queue::BATCH;
 
-/// Maximum number of changes in the queue, and also in the channel before it.
+/// Maximum number of changes in the queue, and also in the channel from the reflectors to the queue.
 ///
-/// Reflectors wait while both are full. The value is two batches, client-go's limit of changes ahead of
+/// Reflectors wait while both are full. The value is two batches, client-go's limit of changes that wait for
 /// its handlers.
 pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 
-/// Limits of the loop's work per iteration, and of the changes that wait for it.
+/// Limits the number of changes that the loop applies per iteration, and the number that wait for the loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Maximum number of changes applied before the loop handles commands.
+    /// Maximum number of changes that the loop applies before it handles commands.
     pub(crate) batch: usize,
-    /// Maximum number of changes in the queue, and also in the channel before it.
+    /// Maximum number of changes in the queue, and also in the channel from the reflectors to the queue.
     pub(crate) waiting: usize,
 }
 
@@ -27,7 +27,8 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Returns how many changes to receive from the channel when `queued` changes wait in the queue.
+    /// Returns how many changes the loop may receive from the channel while `queued` changes wait in the
+    /// queue.
     pub(super) fn room(self, queued: usize) -> usize {
         self.waiting.saturating_sub(queued).min(self.batch)
     }

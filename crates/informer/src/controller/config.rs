@@ -1,7 +1,8 @@
-//! [`Config`]: builds a controller from parts, with a user-defined process function.
+//! [`Config`]: builds a controller that passes deltas to a user-defined process function.
 //!
-//! It configures what [`ProcessLoop`] runs: a reflector, a [`DeltaFifo`] and the function that receives the
-//! deltas of each key. It has no handlers, store or indices; the process function provides them.
+//! A `Config` combines a reflector, a [`DeltaFifo`] and the function that receives the deltas of each key;
+//! [`ProcessLoop`] runs them. There are no handlers, store or indices; the process function provides them if
+//! needed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,9 +23,9 @@ use crate::{
     reflector::ReflectorBuilder,
 };
 
-/// Configures a controller that calls a user-defined process function.
+/// Configures a controller that lists, watches, and calls a user-defined process function with the changes.
 ///
-/// [`Reflector::builder`](crate::reflector::Reflector::builder) sets the source, a
+/// [`Reflector::builder`](crate::reflector::Reflector::builder) sets the source of the changes, a
 /// [`ListerWatcher`](crate::transport::ListerWatcher), and the error handler, page size, timeouts and name.
 ///
 /// ```no_run
@@ -93,11 +94,12 @@ impl<K: Resource> Config<K> {
         }
     }
 
-    /// Sets the store of the process function, usually the [`Indexer`](crate::Indexer) that it writes to.
+    /// Sets the store of known objects, usually the [`Indexer`](crate::Indexer) that the process function
+    /// writes to.
     ///
-    /// The queue compares lists with it to find deletions that the watch missed, and resyncs from it.
-    /// Without it, a deletion between the end of a watch and the next list is lost, and a resync has no
-    /// effect.
+    /// The queue compares each list with the known objects, to find deletions that the watch missed, and
+    /// takes the objects of a resync from them. Without known objects, a deletion between the end of a watch
+    /// and the next list is lost, and a resync has no effect.
     #[doc(alias = "KnownObjects")]
     pub fn known_objects(mut self, known: impl Known<K> + Send + Sync + 'static) -> Self {
         self.known = Some(Arc::new(known));
@@ -114,19 +116,20 @@ impl<K: Resource> Config<K> {
         self
     }
 
-    /// Sets a function that is called once per resync period; if it returns false, that resync is skipped.
+    /// Sets a function that decides, once per resync period, whether to resync; if it returns false, that
+    /// resync is skipped.
     #[doc(alias = "ShouldResyncFunc")]
     pub fn should_resync(mut self, should_resync: impl FnMut() -> bool + Send + 'static) -> Self {
         self.resync.should_resync = Box::new(should_resync);
         self
     }
 
-    /// Sets whether deltas are queued again after the process function fails or panics.
+    /// Sets whether the deltas of a key are queued again after the process function fails or panics.
     ///
-    /// The default is false: the deltas are dropped. If true, they move to the end of the queue, and later
-    /// deltas of that key follow them in order; no delta is merged or lost. When every waiting key has
-    /// failed since the last success, the controller pauses: 5 ms at first, doubled each time up to 30 s. A
-    /// new change or a resync ends the pause. The number of attempts is not limited.
+    /// The default is false: the deltas are dropped. If true, the deltas move to the end of the queue, and
+    /// later deltas of the same key follow them in order; no delta is merged or lost. When every waiting key
+    /// has failed since the last success, the controller pauses: 5 ms at first, doubled each time up to 30 s.
+    /// A new change or a resync ends the pause. The number of attempts is not limited.
     ///
     /// Deltas of a key that never succeeds stay queued. At 2,000 queued deltas the controller stops
     /// receiving from the watch until some deltas are processed.

@@ -1,6 +1,7 @@
-//! The end of an informer's loop: a regular shutdown or a panic.
+//! [`Ended`], the result of a regular shutdown, and the functions that report how an informer's loop has
+//! ended.
 //!
-//! Guarantees: a panic of the loop is reported as a failure before the end of the informer is reported.
+//! Guarantees: if the loop panics, the failure is reported before the end of the informer.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -14,12 +15,13 @@ use crate::{reflector::Reporter, status::FailureCause};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ended {
-    /// Number of events that were discarded because handlers had not received them when the informer
-    /// ended. Zero if a drain completed before its deadline.
+    /// Number of events that were discarded because handlers had not received them when the informer ended.
+    /// Zero if all waiting events were delivered before the deadline of
+    /// [`drain_at_shutdown`](super::Controller::drain_at_shutdown).
     pub discarded: u64,
 }
 
-/// Reports on drop that the informer has ended.
+/// Reports the end of the informer to its status and its waiters when it is dropped.
 pub(super) struct GoneGuard(pub(super) Reporter, pub(super) Arc<Notify>);
 
 impl Drop for GoneGuard {
@@ -29,7 +31,8 @@ impl Drop for GoneGuard {
     }
 }
 
-/// Runs a part that must not end by itself, and returns the reason when it does.
+/// Runs a part of the informer that must not end by itself. When it returns or panics, returns that as the
+/// cause of the informer's failure.
 pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> FailureCause {
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(()) => FailureCause::Returned {
@@ -39,12 +42,13 @@ pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> Failur
     }
 }
 
-/// Name of the loop in errors.
+/// Name of the informer's loop in error messages.
 pub(super) const LOOP: &str = "the informer's loop";
 
-/// Runs the loop to its end. Returns the cause if it failed.
+/// Runs the informer's loop to its end. Returns the cause if the loop panicked.
 ///
-/// The guard is dropped last, so all resources of the informer are released before it reports the end.
+/// The guard `gone` is dropped last, so all resources of the informer are released before the guard reports
+/// the end.
 pub(super) async fn serve<K: Send + Sync + 'static>(
     serving: Serving<K>,
     gone: GoneGuard,

@@ -1,16 +1,17 @@
-//! Handles objects of packed and lazy caches that fail to decode when they are read.
+//! Marks stored objects as broken if they fail to decode when they are read, in packed and lazy caches.
 //!
-//! The store has a single writer, so a reader does not modify it. The first read that fails sends a command,
-//! and the loop marks the object as broken between two batches.
+//! The store has a single writer, so a reader does not modify the store. The first read that fails sends a
+//! command, and the loop marks the object as broken between two batches.
 
 use super::{Command, Serving};
 use crate::object::ObjectName;
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Marks this object as broken, together with the objects of the commands that directly follow.
+    /// Marks this object as broken, and also the objects of directly following [`Command::FoundBroken`]
+    /// commands.
     ///
-    /// Many failed reads thus cause a single update of the store and the status. Returns the first command
-    /// of another kind, if one was received.
+    /// Many failed reads thus cause a single update of the store and the status. Returns the first received
+    /// command of another type, if there is one, for the caller to execute.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

@@ -11,7 +11,8 @@ use crate::{
     reflector::{Delta, ReflectorStore, StoreError},
 };
 
-/// The channel to the loop, and the loop's cache, which reflectors only read.
+/// The store that a reflector of an informer writes to: sends changes to the informer's loop, and reads its
+/// cache.
 #[derive_where(Clone)]
 pub(crate) struct Inbox<K> {
     deltas: mpsc::Sender<Delta<K>>,

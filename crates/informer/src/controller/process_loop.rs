@@ -1,7 +1,7 @@
 //! [`ProcessLoop`]: runs a reflector and a user-defined process function.
 //!
-//! Guarantees: it ends on request, or with the cause of its failure, and nothing runs afterwards. It does
-//! not spawn tasks.
+//! Guarantees: the process loop ends on request, or with the cause of its failure, and nothing runs
+//! afterwards. It does not spawn tasks.
 
 use std::future::Future;
 
@@ -20,19 +20,20 @@ use crate::{
     status::{InformerError, StatusReader, WaitForSync},
 };
 
-/// Name of the loop that calls the process function, in errors.
+/// Name of the process loop in error messages.
 const PROCESSING: &str = "the process loop";
 
 /// Runs a reflector and a process function; created by [`Config::build`](super::Config::build).
 ///
-/// [`run`](Self::run) consumes it, so it runs at most once.
+/// [`run`](Self::run) consumes the loop, so it runs at most once.
 #[must_use = "a controller does nothing until it runs"]
 #[derive_where(Debug)]
 pub struct ProcessLoop<K> {
     reflector: Reflector<K, Feed<K>>,
     #[derive_where(skip)]
     processing: Processing<K>,
-    /// Reports the end. This field is last, so the other fields are dropped before it.
+    /// Reports the end of the loop when it is dropped. This field is last, so the other fields are dropped
+    /// before it.
     #[derive_where(skip)]
     stopped: Option<StoppedGuard>,
 }
@@ -66,10 +67,10 @@ where
         self.reflector.status()
     }
 
-    /// Lists, watches and processes until `shutdown` resolves.
+    /// Lists, watches and calls the process function until `shutdown` resolves.
     ///
-    /// [`Ended::discarded`] is the number of changes that were received but not processed. A list that is
-    /// not queued yet counts as one.
+    /// [`Ended::discarded`] is the number of changes that were received but not processed. A list counts as
+    /// one change until its objects are in the queue.
     ///
     /// # Errors
     /// Returns an error if the `ListerWatcher`, the known objects or `should_resync` panics. Errors of a
@@ -102,7 +103,8 @@ where
     }
 }
 
-/// Receives the changes of the reflector: a bounded channel, which slows the watch when it is full.
+/// The store that the reflector writes to: sends changes to the process loop through a bounded channel, which
+/// slows the watch when it is full.
 pub(super) struct Feed<K> {
     deltas: mpsc::Sender<Delta<K>>,
     known: Option<Shared<K>>,

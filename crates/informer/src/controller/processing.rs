@@ -1,7 +1,8 @@
 //! [`Processing`]: passes deltas from the channel through a [`DeltaFifo`] to a process function.
 //!
-//! Guarantees: one task owns the queue and the function, so no locks are needed. A change of a key does not
-//! overtake an older change that is retried. Errors of the function do not block other keys.
+//! Guarantees: one task owns the queue and the function, so no locks are needed. A change of a key is not
+//! processed before an older change of the same key that is retried. Errors of the function do not block
+//! other keys.
 //!
 //! This module does not store objects.
 
@@ -20,10 +21,10 @@ use crate::{
     reflector::{Delta, DeltaKind, Error, Reporter},
 };
 
-/// Initial pause when every waiting key has failed: the base delay of client-go's work queues.
+/// Initial pause after every waiting key has failed; the base delay of client-go's work queues.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// Maximum pause when every waiting key has failed: the cap of client-go's reflector backoff.
+/// Maximum pause after every waiting key has failed; the maximum backoff of client-go's reflector.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 pub(super) type Process<K> = Box<dyn FnMut(&Popped<K>) -> Result<(), ProcessError> + Send>;
@@ -31,29 +32,29 @@ pub(super) type Process<K> = Box<dyn FnMut(&Popped<K>) -> Result<(), ProcessErro
 /// The error type of a process function.
 pub type ProcessError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The known objects, shared with the reflector.
+/// The user's store of known objects, shared by the queue and the reflector.
 pub(super) type Shared<K> = Arc<dyn Known<K> + Send + Sync>;
 
-/// The queue, the process function, and the state of resyncs and retries.
+/// Passes the changes of a reflector through the queue to the process function, with resyncs and retries.
 pub(super) struct Processing<K> {
     pub(super) queue: DeltaFifo<K>,
     pub(super) process: Process<K>,
     pub(super) known: Shared<K>,
     pub(super) deltas: mpsc::Receiver<Delta<K>>,
     pub(super) report: Reporter,
-    /// Objects that the queue could not name.
+    /// Limits the logs about objects for which the queue's key function failed.
     pub(super) keyless: LogLimiter,
-    /// Failures of the process function.
+    /// Limits the logs about failures of the process function.
     pub(super) unprocessed: LogLimiter,
     pub(super) resync: ResyncTimer,
-    /// Number of keys to pop until the last resync is processed. The next resync waits until this is 0, so
-    /// that resyncs do not keep the queue full and new changes out of it.
+    /// Number of keys to pop from the queue until the last resync is processed. The next resync starts only
+    /// when this is 0. Otherwise resyncs could fill the queue, so that it accepts no new changes.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
 }
 
 impl<K: Send + Sync + 'static> Processing<K> {
-    /// Runs until the reflector is dropped.
+    /// Processes changes until the reflector, which sends them, is dropped.
     pub(super) async fn run(&mut self) {
         let bounds = Bounds::default();
         let mut arrived = Vec::new();
@@ -79,12 +80,12 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// Returns the number of changes that wait to be processed.
+    /// Returns the number of changes in the queue and the channel that wait to be processed.
     pub(super) fn waiting(&self) -> usize {
         Queue::len(&self.queue) + self.deltas.len()
     }
 
-    /// Processes at most `keys` keys. Returns whether more can be processed immediately.
+    /// Pops and processes at most `keys` keys. Returns whether more keys can be processed immediately.
     fn process_batch(&mut self, keys: usize) -> bool {
         for _ in 0..keys {
             if self.resumes().is_some() {
@@ -136,7 +137,8 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// Queues the known objects again. Received changes are queued first; the resync skips their keys.
+    /// Queues the known objects again. Changes that are already received are queued first, and the resync
+    /// skips their keys.
     fn resync(&mut self, bounds: Bounds) {
         self.resync.restart();
         if !(self.resync.should_resync)() {
@@ -152,7 +154,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
         self.resume();
     }
 
-    /// Returns the end of the pause; `None` without a pause.
+    /// Returns the time at which processing resumes after failures; `None` if it is not paused.
     fn resumes(&self) -> Option<Instant> {
         self.retry.as_ref().and_then(|retry| retry.resumes)
     }
@@ -164,11 +166,11 @@ impl<K: Send + Sync + 'static> Processing<K> {
     }
 }
 
-/// The timer of resyncs, which queue all known objects again.
+/// Determines when the next resync is due. A resync queues all known objects again.
 pub(super) struct ResyncTimer {
     /// The resync period; zero disables resyncs.
     pub(super) period: Duration,
-    /// The time of the next resync. The first is one period after the start.
+    /// Time of the next resync; the first is one period after the start. `None` if resyncs are disabled.
     pub(super) due: Option<Instant>,
     pub(super) should_resync: Box<dyn FnMut() -> bool + Send>,
 }
@@ -179,19 +181,19 @@ impl ResyncTimer {
     }
 }
 
-/// The state of retries of failed keys.
+/// The state of the retries after failures of the process function.
 #[derive(Default)]
 pub(super) struct Retry {
-    /// Number of failures since the last success or pause.
+    /// Number of failures of the process function since its last success or the last pause.
     failed: usize,
-    /// The last pause since the last success; zero before the first.
+    /// Length of the last pause since the last success; zero if there was none.
     pause: Duration,
-    /// The end of the pause; `None` without a pause.
+    /// Time at which the current pause ends; `None` if there is no pause.
     resumes: Option<Instant>,
 }
 
 impl Retry {
-    /// Records a failure, and starts a pause when every waiting key has failed.
+    /// Records a failure, and starts a pause if each of the `waiting` changes in the queue may have failed.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

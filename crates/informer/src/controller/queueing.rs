@@ -1,4 +1,4 @@
-//! Adds a reflector's changes to the queue. Only this module passes lists to [`Queue::replace`].
+//! Adds the changes of a reflector to a queue; only this module passes lists to [`Queue::replace`].
 
 use crate::{
     limits::{MESSAGE_BYTES, one_line},
@@ -7,7 +7,8 @@ use crate::{
     reflector::{Delta, DeltaKind, Error},
 };
 
-/// Queues a change or a whole list. Objects without a key are skipped; returns an error for each.
+/// Adds a change or a whole list to a queue. Skips objects for which the key function fails, and returns an
+/// error for each of them.
 pub(super) fn queue_delta<K>(
     queue: &mut dyn Queue<K>,
     delta: Delta<K>,

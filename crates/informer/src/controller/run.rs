@@ -1,4 +1,4 @@
-//! The lifecycle of an informer: the order in which its parts start and stop.
+//! [`Controller::run`]: starts and stops the parts of an informer in order.
 //!
 //! Guarantees: reflectors stop before the loop, and the loop before the handlers. Every task has ended when
 //! `Controller::run` returns. The first cause of a failure is reported.
@@ -23,7 +23,7 @@ use crate::{
     status::{FailureCause, InformerError},
 };
 
-/// Name of the work that `Controller::run` does outside of its tasks, in errors.
+/// Name in error messages of the work that `Controller::run` does itself, outside of its tasks.
 const RUN: &str = "a check, a save or a load";
 
 impl<K> Controller<K>
@@ -34,8 +34,8 @@ where
     /// Lists and watches until `shutdown` resolves, then stops all tasks of the informer.
     ///
     /// The reflectors stop first, then the loop, then the handlers. The future completes when every task
-    /// has ended. A callback in progress runs to its end. A [saved store](crate::warm_start), if
-    /// configured, is loaded at the start and saved at the end.
+    /// has ended. A callback in progress runs to its end. If a [warm start](crate::warm_start) is configured,
+    /// the saved store is loaded at the start and the cache is saved at the end.
     ///
     /// An informer runs only once; the compiler enforces this:
     ///
@@ -100,9 +100,11 @@ where
         }
     }
 
-    /// Runs the reflectors until shutdown, and restarts them when the availability of the kind changes.
+    /// Runs the reflectors and the guests until `shutdown` resolves. Restarts the reflectors when the
+    /// availability of the kind changes.
     ///
-    /// The reflectors that still run at the end are left in `reflecting`.
+    /// The reflectors that still run when this function returns are left in `reflecting`; the caller stops
+    /// them.
     ///
     /// # Errors
     /// Returns the cause if a part of the informer fails.
@@ -165,7 +167,7 @@ where
         reflecting
     }
 
-    /// Returns the cause of an unexpected end of a reflector.
+    /// Returns the cause of the informer's failure after a reflector has ended unexpectedly.
     async fn reflector_end(&mut self, ended: Result<FailureCause, JoinError>) -> FailureCause {
         let cause = ended.unwrap_or_else(|error| cancelled("a reflector", &error));
         // A reflector returns when the loop has ended; the cause of the loop's end is more specific.
@@ -178,14 +180,14 @@ where
     }
 }
 
-/// Prepares the reflectors for the guests, one guest after the other.
+/// Calls [`Guest::begin`] of each guest, one after the other, to prepare the reflectors.
 async fn begin<K>(guests: &mut [Box<dyn Guest<K>>], reflectors: &mut [InnerReflector<K>]) {
     for guest in guests {
         guest.begin(reflectors).await;
     }
 }
 
-/// Runs the guests. Completes only if one of them panics.
+/// Runs all guests at the same time. Completes only if a guest panics, and returns the panic as the cause.
 async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
     let running = guests.iter_mut().map(|guest| caught(guest.run()));
     match future::try_join_all(running).await {
@@ -194,28 +196,29 @@ async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
     }
 }
 
-/// Runs work of the informer itself and converts a panic to an error.
+/// Runs work of the informer, and converts a panic of it to an error.
 ///
-/// `shutdown` is not run by this function, so its panics propagate to the caller.
+/// The user's `shutdown` future is not run by this function, so its panics propagate to the caller of
+/// [`Controller::run`].
 async fn caught<T>(work: impl Future<Output = T>) -> Result<T, FailureCause> {
     let worked = AssertUnwindSafe(work).catch_unwind().await;
     worked.map_err(|panic| FailureCause::panicked(RUN, &*panic))
 }
 
-/// Returns the cause if the loop failed.
+/// Returns the cause of the failure if the result of the loop's task is a failure.
 fn loop_end(ended: Result<Option<FailureCause>, JoinError>) -> Option<FailureCause> {
     ended.unwrap_or_else(|error| Some(cancelled(LOOP, &error)))
 }
 
-/// Returns the cause of an unexpected end of the loop.
+/// Returns the cause of the informer's failure after its loop has ended before the shutdown.
 fn ended_early(ended: Result<Option<FailureCause>, JoinError>) -> FailureCause {
     loop_end(ended).unwrap_or_else(|| FailureCause::Returned {
         part: Arc::from(LOOP),
     })
 }
 
-/// Returns the cause for a task that the runtime cancelled. Tasks catch their panics, so a [`JoinError`]
-/// has no other reason.
+/// Returns the cause of the informer's failure after the runtime has cancelled the task of `part`. Tasks
+/// catch their panics, so a [`JoinError`] has no other reason.
 fn cancelled(part: &str, _: &JoinError) -> FailureCause {
     FailureCause::Cancelled {
         part: Arc::from(part),

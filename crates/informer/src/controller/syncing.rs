@@ -1,7 +1,7 @@
 //! Determines when the informer has synced, and replies to requests for a snapshot of the store.
 //!
-//! As in client-go, sync depends only on the sources and not on the handlers: first lists, and the changes
-//! that confirm a loaded store, are delivered even if the buffers of handlers are full.
+//! As in client-go, an informer becomes synced independently of its handlers: first lists, and the changes
+//! that confirm a store loaded by a warm start, are delivered even if the buffers of handlers are full.
 
 use std::collections::BTreeSet;
 
@@ -10,20 +10,21 @@ use tokio::sync::oneshot;
 use super::{Serving, guest::NoSnapshot};
 use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 
-/// The conditions that are missing until a loaded store counts as confirmed.
+/// The conditions that remain until a store loaded by a warm start counts as confirmed by the server.
 pub(super) struct Unconfirmed {
-    /// Sources that have reported nothing since the load. The first report confirms that the watch
-    /// resumed, or is a new list.
+    /// Sources whose reflector has sent nothing since the load. The first message of a reflector confirms
+    /// that its watch has resumed, or is a new list.
     sources: BTreeSet<SourceId>,
-    /// Number of changes to pop until the first reports of all sources are in the cache. Changes that were
-    /// queued later are not counted, because the queue may never become empty.
+    /// Number of changes to pop from the queue until the first messages of all sources are in the cache.
+    /// Changes that were queued later are not counted, because the queue may never become empty.
     left_in_queue: usize,
-    /// Notified when the loaded objects are in the store.
+    /// Receives a reply when the loaded objects are in the store; `None` after the reply.
     filled: Option<oneshot::Sender<()>>,
 }
 
 impl Unconfirmed {
-    /// Records a report of a source. `waiting` is the length of the queue after the report.
+    /// Records a message from the reflector of a source. `waiting` is the length of the queue after the
+    /// message was queued.
     pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
         if self.sources.remove(&source) {
             self.left_in_queue = waiting;
@@ -36,7 +37,7 @@ impl Unconfirmed {
 }
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Queues the loaded objects as the first lists of the sources.
+    /// Queues the objects of a loaded store as the first lists of the sources.
     pub(super) async fn fill(&mut self, lists: Vec<Delta<K>>, filled: oneshot::Sender<()>) {
         let sources = lists.iter().map(|list| list.source).collect();
         for list in lists {
@@ -49,11 +50,12 @@ impl<K: Send + Sync + 'static> Serving<K> {
         });
     }
 
-    /// Returns how many single changes may be popped: as many as fit in the buffers of all handlers.
+    /// Returns how many changes of single objects may be popped from the queue: as many as fit in the buffers
+    /// of all handlers.
     ///
-    /// The changes that the informer needs to become synced are exempt from this limit once all of them
-    /// are queued. Until then the limit applies, so one silent source does not let the other sources
-    /// overfill the buffers.
+    /// There is no limit while the queue contains a part of a first list, or, after a warm start, from the
+    /// first message of the last source until the informer has synced. Before that message the limit applies,
+    /// so that one silent source does not let the other sources overfill the buffers.
     pub(super) fn room(&self) -> usize {
         let unconfirmed = self.unconfirmed.as_ref();
         let is_heard = unconfirmed.is_some_and(|unconfirmed| unconfirmed.sources.is_empty());
@@ -63,12 +65,13 @@ impl<K: Send + Sync + 'static> Serving<K> {
         self.parts.processor.room()
     }
 
-    /// Returns whether the queue contains a part of a first list.
+    /// Returns whether the first list of a source has been received but is not completely in the store.
     fn is_listing(&self) -> bool {
         self.listed.len() < self.arrived.len()
     }
 
-    /// Reports that the loaded objects are in the store, and later that the informer has synced.
+    /// Checks for two events, and reports each once: the loaded objects are in the store, and the informer
+    /// has synced.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed
@@ -85,9 +88,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns whether a loaded store is confirmed and the confirming changes are in the cache.
+    /// Returns whether the server has confirmed the loaded store, and the confirming changes are in the
+    /// cache.
     ///
-    /// Without a loaded store, returns true.
+    /// Returns true if no store was loaded.
     fn is_confirmed(&self) -> bool {
         let queue = &self.parts.queue;
         let Some(unconfirmed) = &self.unconfirmed else {
@@ -97,10 +101,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
             && (queue.is_empty() || queue.keeps_order() && unconfirmed.left_in_queue == 0)
     }
 
-    /// Replies to requests for a snapshot of the store, if a snapshot is available.
+    /// Replies to pending requests for a snapshot of the store, if a snapshot is available.
     ///
-    /// If no snapshot can become available before a full buffer of a handler has room, replies with an
-    /// error.
+    /// Replies with an error if the queue can't become empty because the buffer of a handler is full.
     pub(super) fn reply_with_snapshots(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {
@@ -111,7 +114,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns a snapshot in which the objects of each source match its revision.
+    /// Returns a snapshot in which the objects of each source match the source's revision, or the reason why
+    /// there is none.
     fn settled_snapshot(&self) -> Result<Snapshot<K>, NoSnapshot> {
         let queue = &self.parts.queue;
         if !self.parts.report.status.is_synced() {

@@ -1,7 +1,7 @@
-//! The buffer between the controller and one listener.
+//! [`Buffer`]: the queue of notifications between the controller and one listener.
 //!
-//! Guarantees: notifications are received in order and are counted as told, coalesced or discarded. Pushing
-//! does not wait for the handler. The buffer does not call the handler.
+//! Guarantees: the listener receives notifications in order. Each event is counted as told (delivered),
+//! coalesced or discarded. Pushing does not wait for the handler. The buffer does not call the handler.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -26,12 +26,12 @@ use crate::{
 /// Number of waiting notifications above which a warning is logged: client-go's `initialBufferSize`.
 const WARN_DEPTH: usize = 1024;
 
-/// How a listener ends.
+/// How a buffer handles its waiting notifications when it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
-    /// The callback in progress runs to its end; the rest is discarded.
+    /// The callback in progress runs to its end; the waiting notifications are discarded.
     Discard,
-    /// The rest is delivered until the deadline.
+    /// Waiting notifications are delivered until this deadline.
     Drain(Instant),
 }
 
@@ -39,17 +39,17 @@ pub(crate) struct Buffer<K> {
     state: Mutex<State<K>>,
     policy: ListenerBuffer,
     name: Arc<str>,
-    /// The task or thread that calls the handler, once it runs.
+    /// The task or thread that calls the handler; empty until it has started.
     caller: OnceLock<Caller>,
-    /// Wakes the listener.
+    /// Wakes the listener when a notification was pushed or the buffer was closed.
     ready: Notify,
-    /// Wakes tasks that wait until the buffer is idle.
+    /// Wakes tasks that wait until notifications have been handled, or until the listener has ended.
     idle: Notify,
-    /// Wakes the controller when the buffer has room.
+    /// Wakes the controller when the buffer has room again.
     room: Arc<Notify>,
 }
 
-/// A task, or a thread outside of a task.
+/// Identifies the tokio task, or the thread outside of any task, that calls a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     Task(task::Id),
@@ -64,7 +64,7 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// `Some` while another thread expands a list in `waiting`. Nothing can be received meanwhile.
+    /// `Some` while another thread expands a list into its events. The listener receives nothing meanwhile.
     unfolding: Option<Unfolding>,
     /// The notification that the listener is delivering.
     call: Option<CallInProgress>,
@@ -81,9 +81,9 @@ struct State<K> {
     watchers: usize,
 }
 
-/// Counts a task as a watcher while it waits for progress.
+/// Counts one task in [`State::watchers`] while the task waits for progress of the listener.
 ///
-/// The task is counted before it reads the state. A change while the count is 0 thus wakes no task.
+/// The task is counted before it reads the state, so a change while the count is 0 need not wake a task.
 struct Watching<'a, K>(&'a Buffer<K>);
 
 impl<'a, K> Watching<'a, K> {
@@ -99,10 +99,10 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// The status of the messages while another thread expands them.
+/// Summary of the waiting messages while another thread owns and expands them.
 struct Unfolding {
     messages: usize,
-    /// Number and time of the oldest message.
+    /// Sequence number of the oldest message, and the time when it was pushed.
     oldest: Option<(u64, Instant)>,
     has_resync: bool,
 }
@@ -122,7 +122,7 @@ impl<K> State<K> {
         }
     }
 
-    /// Returns the number and the time of the oldest message that is not completely delivered.
+    /// Returns the sequence number and the push time of the oldest message that is not completely delivered.
     fn oldest(&self) -> Option<(u64, Instant)> {
         let call = self.call.as_ref().map(|told| (told.number, told.since));
         let unfolding = self.unfolding.as_ref();
@@ -183,7 +183,7 @@ impl<K> Buffer<K> {
         self.push_all([notification], Instant::now());
     }
 
-    /// Appends notifications in order, all with the time `since`. Wakes the listener once, at the end.
+    /// Appends notifications in order, with `since` as the time of each. Wakes the listener once, at the end.
     pub(super) fn push_all(
         &self,
         notifications: impl IntoIterator<Item = Notification<K>>,
@@ -216,9 +216,10 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Appends notifications as [`push_all`](Self::push_all) does, but expands a long list without the lock.
+    /// Appends notifications like [`push_all`](Self::push_all), but expands a long list without holding the
+    /// lock.
     ///
-    /// The expansion runs on the pool for blocking work. Nothing else may be pushed until it is done.
+    /// The expansion runs on the pool for blocking work. The caller must push nothing else until it is done.
     ///
     /// # Cancel safety
     /// Dropping the future loses the notifications if the expansion has not started.
@@ -287,7 +288,7 @@ impl<K> Buffer<K> {
         self.caller.get() == Some(&Caller::here())
     }
 
-    /// Returns how many more notifications fit.
+    /// Returns how many more notifications fit in the buffer; `usize::MAX` without a limit.
     pub(crate) fn room(&self) -> usize {
         match self.policy {
             ListenerBuffer::Grow | ListenerBuffer::Coalesce => usize::MAX,
@@ -301,9 +302,9 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Waits for the next notification; `None` when the listener must end.
+    /// Waits for the next notification and returns its events; `None` when the listener must end.
     ///
-    /// A call means that the previous notification has been delivered.
+    /// Each call also records that the previous notification has been delivered.
     ///
     /// # Cancel safety
     /// This method is cancel safe: no notification is lost.
@@ -348,9 +349,9 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Returns whether the next event may be delivered, and counts it as told if so.
+    /// Returns whether the next event may be delivered, and if so, counts it as told (delivered).
     ///
-    /// Returns false if the rest must be discarded.
+    /// Returns false if the remaining events must be discarded.
     pub(crate) fn may_tell(&self) -> bool {
         let mut state = self.state.lock();
         let may = state.closing != Some(Closing::Discard);
@@ -373,12 +374,12 @@ impl<K> Buffer<K> {
         self.state.lock().closing == Some(Closing::Discard)
     }
 
-    /// Counts events that are discarded without delivery.
+    /// Adds `events` to the number of events that were discarded without delivery.
     pub(crate) fn discard(&self, events: u64) {
         self.state.lock().discarded += events;
     }
 
-    /// Returns whether the buffer is closed; it may still be drained.
+    /// Returns whether the buffer is closed. A closed buffer may still deliver its waiting notifications.
     pub(super) fn is_closed(&self) -> bool {
         self.state.lock().closing.is_some()
     }
@@ -434,7 +435,7 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Returns whether the last resync is not completely delivered.
+    /// Returns whether a resync waits or is being delivered.
     pub(crate) fn is_resyncing(&self) -> bool {
         let state = self.state.lock();
         let unfolding = state.unfolding.as_ref();
@@ -443,7 +444,8 @@ impl<K> Buffer<K> {
             || state.call.as_ref().is_some_and(|told| told.is_resync)
     }
 
-    /// Waits until all notifications pushed before this call have been handled, or the listener ended.
+    /// Waits until the handler has handled all notifications that were pushed before this call, or the
+    /// listener has ended.
     pub(crate) async fn until_idle(&self) {
         let _watching = Watching::new(self);
         let pushed = self.state.lock().waiting.pushed();

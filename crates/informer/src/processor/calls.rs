@@ -12,15 +12,15 @@ use crate::{
     panics::panic_message,
 };
 
-/// Delay before the next event after a panic of the handler; the same as in client-go.
+/// Delay between a panic of the handler and the delivery of the next event; the same as in client-go.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// Duration above which a callback is logged while other events wait; the same as in client-go.
+/// Duration of a callback above which it is logged as slow, if other events wait; the same as in client-go.
 ///
 /// The rate of these logs is limited, because a slow handler is usually slow on every call.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// The calls of one handler, one after the other.
+/// Owns one handler and calls it, one event after the other.
 pub(super) struct Calls<H> {
     handler: H,
     name: Arc<str>,
@@ -38,7 +38,8 @@ impl<H> Calls<H> {
 
     /// Calls the handler and waits until it completes.
     ///
-    /// After a panic, also waits for [`AFTER_PANIC`], or until the buffer is discarded.
+    /// After a panic of the handler, also waits for [`AFTER_PANIC`], or until waiting events must be
+    /// discarded.
     pub(super) async fn call<K>(&mut self, event: Event<K>, buffer: &Buffer<K>)
     where
         K: Send + Sync + 'static,

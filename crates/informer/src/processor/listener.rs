@@ -1,16 +1,16 @@
 //! [`Listener`]: one handler or subscription, from its registration to its end.
 //!
-//! Its buffer has two ends. The processor owns the sending end, [`Listener`]. The handler's task, or the
-//! subscription, owns the receiving end, [`Listening`]. Dropping either end closes the other:
+//! The buffer of a listener has two ends. The processor owns the sending end, [`Listener`]. The handler's
+//! task, or the subscription, owns the receiving end, [`Listening`]. Dropping either end closes the other:
 //!
 //! - When the listener is added, the buffer receives the objects of the cache, then `Synced` if the informer
 //!   has synced.
 //! - When a batch is applied, the buffer receives the events of the batch for this listener.
 //! - When the listener is removed or never added, or the informer is dropped, the buffer is closed. The
-//!   callback in progress runs to its end; the rest is discarded and counted.
+//!   callback in progress runs to its end; the waiting events are discarded and counted.
 //! - When the informer stops with a deadline, waiting events are delivered until the deadline.
-//! - When the receiving end is dropped, also before its first poll, the buffer has ended. Nothing waits for it,
-//!   and it accepts no more events.
+//! - When the receiving end is dropped, also before its first poll, the listener has ended. Nothing waits for
+//!   the listener, and its buffer accepts no more events.
 
 use std::{
     sync::{
@@ -32,34 +32,37 @@ use crate::{
     indexer::{Cause, Change, Snapshot},
 };
 
-/// Identifies the listeners of one informer.
+/// Identifies a listener among the listeners of one informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ListenerId(pub(crate) u64);
 
 /// Selects the changes that a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// Changed objects, and unchanged objects of a list or a resync only when the listener is due for a
-    /// resync. The listener first receives the objects of the cache.
+    /// The objects of the cache when the listener is added, then all changed objects. Unchanged objects of a
+    /// list or a resync are delivered only while the listener's resync period has elapsed.
     Changes,
-    /// Changed objects, and all objects of every list and every resync. The listener does not receive the
-    /// objects that are in the cache when it is added, because they were delivered to it before.
+    /// All changed objects, all objects of every list, and, when its resync period has elapsed, those of a
+    /// resync. The objects that are in the cache when the listener is added are not delivered, because the
+    /// listener has already received them.
     All,
 }
 
-/// The sending end of a listener's buffer.
+/// The sending end of a listener's buffer, owned by the processor. Dropping it closes the buffer.
 pub(crate) struct Listener<K> {
     pub(crate) id: ListenerId,
     pub(crate) buffer: Arc<Buffer<K>>,
-    /// The requested resync period; `None` for the informer's default.
+    /// The resync period that the handler requested; `None` for the informer's default period.
     pub(crate) resync: Option<Duration>,
     pub(crate) delivery: Delivery,
-    /// Whether a task of the informer reads the buffer. The owner of a subscription reads it directly.
+    /// Whether a task of the informer receives from the buffer. The owner of a subscription receives
+    /// directly.
     pub(crate) has_task: bool,
 }
 
 impl<K> Listener<K> {
-    /// Adds the initial notifications to the buffer.
+    /// Adds the initial notifications to the buffer: the objects of the cache, then `Synced` if the informer
+    /// has synced.
     pub(super) fn join(&self, cache: Snapshot<K>, synced: bool) {
         if cache.told_after(None).is_some() && self.delivery == Delivery::Changes {
             self.buffer.push(Notification::Join(cache));
@@ -69,7 +72,8 @@ impl<K> Listener<K> {
         }
     }
 
-    /// Returns whether the listener receives unchanged objects of a list.
+    /// Returns whether the listener receives the unchanged objects of a list. `is_due` is whether its resync
+    /// period has elapsed.
     pub(super) fn hears_unchanged(&self, is_due: bool) -> bool {
         self.delivery == Delivery::All || is_due
     }
@@ -111,10 +115,10 @@ impl<K> Drop for Listener<K> {
     }
 }
 
-/// The receiving end of a listener's buffer.
+/// The receiving end of a listener's buffer, owned by the handler's task or the subscription.
 pub(crate) struct Listening<K, E = Expansion<K>> {
     buffer: Arc<Buffer<K>>,
-    /// The rest of the notification that is being delivered.
+    /// The undelivered events of the notification in progress.
     events: E,
 }
 
@@ -126,9 +130,9 @@ impl<K: Send + Sync + 'static, E: Events<K> + Send> Listening<K, E> {
         }
     }
 
-    /// Waits for the next event; `None` when the listener must end.
+    /// Waits for the next event and returns it; `None` when the listener must end.
     ///
-    /// A call means that the previous event has been handled.
+    /// Each call also means that the caller has handled the previous event.
     ///
     /// # Cancel safety
     /// This method is cancel safe: no event is lost.
@@ -152,9 +156,9 @@ impl<K, E> Drop for Listening<K, E> {
     }
 }
 
-/// Reports that a handler has handled its initial state.
+/// Reports to the handler's registration that the handler has handled its initial state (the `Synced` event).
 pub(crate) struct SyncReport {
-    /// Read without a lock.
+    /// Whether the handler has handled its initial state; readers need no lock.
     handled: Arc<AtomicBool>,
     waiters: watch::Sender<bool>,
 }

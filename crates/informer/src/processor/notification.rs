@@ -1,4 +1,4 @@
-//! The messages to one listener, and their expansion into events.
+//! [`Notification`]: a message in a listener's buffer, and [`Expansion`], the iterator over its events.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::{
     object::{Deleted, ObjectName},
 };
 
-/// One message in a listener's buffer, which may concern any number of objects.
+/// One message in a listener's buffer, for one object or for many.
 ///
-/// A list of a million objects for 64 handlers is 64 messages.
+/// A list is one message per listener: a list of a million objects adds 64 messages for 64 handlers.
 pub(crate) enum Notification<K> {
     One(Event<K>),
-    /// An object was deleted, and another object with its name was added.
+    /// A deletion and a later addition with the same name, in this order.
     Both(Event<K>, Event<K>),
-    /// The cache at the time when the listener was added.
+    /// The initial state of a listener: the objects of the cache when the listener was added.
     Join(Snapshot<K>),
-    /// A list was applied.
+    /// A list was applied to the cache.
     Replaced {
         old: Snapshot<K>,
         new: Snapshot<K>,
@@ -28,12 +28,12 @@ pub(crate) enum Notification<K> {
         /// Whether this listener receives unchanged objects.
         unchanged: bool,
     },
-    /// The listener is due for a resync of all objects.
+    /// A resync: all these objects are delivered again, unchanged.
     Resync(Snapshot<K>),
 }
 
 impl<K> Notification<K> {
-    /// Returns whether the message is a resync, which contains no new states.
+    /// Returns whether the message is a resync, which delivers unchanged objects again.
     pub(super) fn is_resync(&self) -> bool {
         matches!(
             self,
@@ -45,7 +45,7 @@ impl<K> Notification<K> {
         )
     }
 
-    /// Returns an upper limit of the number of events, without iterating over them.
+    /// Returns an upper limit of the number of events in this message, without iterating over them.
     pub(super) fn events_max(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -63,7 +63,8 @@ impl<K> Notification<K> {
         }
     }
 
-    /// Returns the number of events. The actual number is lower if objects are broken.
+    /// Returns the number of events in this message. The number of delivered events is lower if some objects
+    /// are broken (fail to decode).
     pub(super) fn events(&self) -> u64 {
         let events = match self {
             Self::Replaced {
@@ -79,18 +80,19 @@ impl<K> Notification<K> {
     }
 }
 
-/// The events of one notification after the other, in order. [`Expansion`] returns them as they are; a
-/// guest may prepare objects before they are delivered.
+/// Returns the events of one notification after the other, in order.
+///
+/// [`Expansion`] returns the events unchanged. Another implementation may decode objects in advance.
 pub(crate) trait Events<K> {
-    /// Starts with another notification, and drops the rest of the last one.
+    /// Starts with another notification, and drops the remaining events of the previous one.
     fn begin(&mut self, expansion: Expansion<K>);
 
     /// Returns the next event; `None` at the end of the notification.
     ///
-    /// A call means that the previous event has been delivered.
+    /// Each call also means that the previous event has been delivered.
     fn next(&mut self) -> Option<Event<K>>;
 
-    /// Returns the number of events that were not returned yet.
+    /// Returns the number of remaining events of the notification.
     fn rest(&self) -> u64;
 }
 
@@ -98,7 +100,8 @@ pub(crate) trait Events<K> {
 #[derive_where(Default)]
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
-    /// The next index in a list of names. (For a snapshot, `after` is the last delivered name.)
+    /// Index of the next event in a notification that contains a list of names. A notification that contains
+    /// a snapshot uses `after`, the last returned name, instead.
     at: usize,
     after: Option<ObjectName>,
     /// Number of events returned so far.
@@ -203,7 +206,8 @@ impl<K> Events<K> for Expansion<K> {
     }
 }
 
-/// Returns a deletion; `None` if the object was never delivered.
+/// Returns the deletion event of an object that a list does not contain; `None` if handlers never received
+/// the object.
 fn gone<K>(old: &Snapshot<K>, name: &ObjectName) -> Option<Event<K>> {
     let last_known = old.told(name)?.clone();
     Some(Event::Deleted(Deleted::FinalStateUnknown {

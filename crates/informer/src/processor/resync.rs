@@ -1,4 +1,6 @@
-//! Determines which listeners are due for a resync. Pure: the time is an argument.
+//! [`Schedule`]: determines which listeners receive a resync, because their resync period has elapsed.
+//!
+//! This module is pure: it does not wait, and the time is an argument.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +14,7 @@ use crate::clock;
 /// Minimum resync period; shorter periods are raised to it. Same as client-go's `minimumResyncPeriod`.
 const MINIMUM: Duration = Duration::from_secs(1);
 
-/// The resync periods of the listeners of one informer.
+/// Keeps the resync period of each listener of one informer, and the time of its next resync.
 ///
 /// All listeners share one timer, whose interval is the check period. Its initial value is the informer's
 /// default period. Before the start, a listener that requests a shorter period lowers the check period.
@@ -30,7 +32,7 @@ pub(super) struct Schedule<Id> {
 #[derive(Debug)]
 struct Period {
     asked_for: Duration,
-    /// The effective period; zero disables resyncs.
+    /// The resync period in effect; zero disables resyncs of this listener.
     every: Duration,
     next: Instant,
 }
@@ -96,12 +98,12 @@ impl<Id: Ord + Copy> Schedule<Id> {
         }
     }
 
-    /// Returns the time of the next tick; `None` before the start or if resyncs are disabled.
+    /// Returns the time of the next tick of the timer; `None` before the start or if resyncs are disabled.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.ticks_at
     }
 
-    /// Returns the listeners that are due at `now`. Each is due again one period later.
+    /// Returns the listeners whose resync period has elapsed at `now`, and starts their next period.
     pub(super) fn tick(&mut self, now: Instant) -> BTreeSet<Id> {
         self.ticks_at = self.ticks_at.map(|_| clock::after(now, self.check));
         let mut due = BTreeSet::new();
@@ -115,7 +117,8 @@ impl<Id: Ord + Copy> Schedule<Id> {
     }
 }
 
-/// Returns the effective period of a listener: at least the check period, or zero if either is zero.
+/// Returns the resync period in effect for a listener: the requested period, but at least the check period.
+/// Returns zero if either period is zero.
 fn effective(asked_for: Duration, check: Duration) -> Duration {
     if asked_for.is_zero() || check.is_zero() {
         return Duration::ZERO;

@@ -16,18 +16,18 @@ use self::merge::merged;
 use super::notification::{Events, Expansion, Notification};
 use crate::{event_handler::Event, object::ObjectName};
 
-/// One waiting message.
+/// A message that waits in a listener's buffer, with its sequence number and its time.
 pub(super) struct Slot<K> {
-    /// Number of messages that were pushed before this one.
+    /// Sequence number: the number of messages that were pushed before this one.
     pub(super) number: u64,
     /// Time of the oldest change in this message.
     pub(super) since: Instant,
     pub(super) notification: Notification<K>,
 }
 
-/// The waiting messages of one listener.
+/// The queue of messages that wait for one listener; it keeps every message, or merges them per object.
 pub(super) struct Waiting<K> {
-    /// Number of messages that were ever pushed.
+    /// Number of messages pushed since the queue was created.
     pushed: u64,
     slots: Slots<K>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Waiting<K> {
 enum Slots<K> {
     Each {
         slots: VecDeque<Slot<K>>,
-        /// Number of slots that are resyncs, which contain no new states.
+        /// Number of slots that are resyncs, which deliver unchanged objects.
         resyncs: usize,
     },
     Merged(Merged<K>),
@@ -61,7 +61,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Appends a message. Returns the number of events that are never delivered because of a merge.
+    /// Appends a message. Returns the number of events that are not delivered, because they were merged.
     pub(super) fn push(&mut self, notification: Notification<K>, since: Instant) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
@@ -92,9 +92,9 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns the maximum number of events to merge individually when `pushed` is appended.
+    /// Returns the maximum number of events that [`push`](Self::push) of this message would merge one by one.
     ///
-    /// A list that must be expanded counts with all its events.
+    /// If `push` must expand a list, all events of the list are counted.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -102,7 +102,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Removes and returns all messages.
+    /// Removes all messages and returns them as a queue.
     pub(super) fn take(&mut self) -> Self {
         let slots = match self.slots {
             Slots::Each { .. } => Self::each().slots,
@@ -141,7 +141,7 @@ impl<K> Waiting<K> {
         self.pushed
     }
 
-    /// Returns whether a resync waits.
+    /// Returns whether one of the waiting messages is a resync.
     pub(super) fn has_resync(&self) -> bool {
         match &self.slots {
             Slots::Each { resyncs, .. } => *resyncs > 0,
@@ -149,7 +149,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Frees unused memory, down to this capacity in messages.
+    /// Frees unused memory, but keeps a capacity for at least this many messages.
     pub(super) fn shrink_to(&mut self, capacity: usize) {
         match &mut self.slots {
             Slots::Each { slots, .. } => slots.shrink_to(capacity),
@@ -158,28 +158,30 @@ impl<K> Waiting<K> {
     }
 }
 
-/// The position of the waiting message of each object.
+/// Maps each object to the position of its waiting message.
 #[expect(
     clippy::disallowed_types,
     reason = "pure look-up, its order is never seen"
 )]
 type Positions = std::collections::HashMap<ObjectName, Position>;
 
-/// The position of a message: the number of its push, and the index of the event in that push.
+/// The position of a message in the queue: the sequence number of the pushed message, and the index of the
+/// event in it.
 type Position = (u64, u64);
 
 /// A queue with at most one message per object.
 ///
-/// A list, the initial state of a late registration or a resync remains one message while nothing else
-/// waits. When an event of an object arrives, it is expanded, so that both can be merged. The expansion
-/// costs as much as applying the list to the cache.
+/// A bulk message (a list, a resync, or the initial objects of a listener) remains one message while nothing
+/// else waits. When an event of a single object arrives, the bulk message is expanded into its events, so
+/// that both can be merged. The expansion costs as much as applying the list to the cache.
 #[derive_where(Default)]
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of the only message of many objects. No message of a single object waits beside it.
+    /// Position of the waiting bulk message, if there is one. No message of a single object waits at the same
+    /// time.
     whole: Option<Position>,
-    /// Number of slots that are resyncs, which contain no new states.
+    /// Number of slots that are resyncs, which deliver unchanged objects.
     resyncs: usize,
 }
 
@@ -229,7 +231,8 @@ impl<K> Merged<K> {
         whole.map_or(0, |slot| self.unfold(slot))
     }
 
-    /// Expands a message into its events, at the position of the message.
+    /// Expands a message into its events, and inserts each event at the position of the message, or merges
+    /// it. Returns the number of events that are not delivered because of a merge.
     fn unfold(&mut self, slot: Slot<K>) -> u64 {
         let (number, since) = (slot.number, slot.since);
         let mut events = Expansion::new(slot.notification);
@@ -248,7 +251,8 @@ impl<K> Merged<K> {
         never_told
     }
 
-    /// Adds one event, or merges it with the waiting message of its object.
+    /// Adds one event, or merges it with the waiting message of the same object. Returns the number of events
+    /// that are not delivered because of the merge.
     fn take_in(&mut self, position: Position, slot: Slot<K>) -> u64 {
         let Some(name) = slot.notification.object_name().cloned() else {
             self.insert(position, slot);

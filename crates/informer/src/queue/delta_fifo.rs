@@ -1,4 +1,4 @@
-//! [`DeltaFifo`]: keeps the order of objects, and per object the changes since it was last popped.
+//! [`DeltaFifo`]: a queue of keys, each with its changes since it was last popped.
 
 mod popped;
 
@@ -15,7 +15,7 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A map from keys to deltas, and a queue of the same keys.
+/// A queue of keys, each with all its deltas (changes) since it was last popped.
 ///
 /// ```text
 ///   keys:  default/a ── default/b ── shop/c
@@ -24,14 +24,16 @@ use crate::{
 ///          shop/c    → [Sync]
 /// ```
 ///
-/// - A queued key keeps its place. [`pop`](Self::pop) returns all its deltas, oldest first, as one unit.
-/// - Of two consecutive deletions the one with more information is kept; nothing else is merged.
-/// - A list queues its objects, then a [`Deleted::FinalStateUnknown`] with the last known state for each object
-///   that is not in it.
+/// - A new delta of a queued key does not change the key's position. [`pop`](Self::pop) returns all deltas of
+///   the first key, oldest first.
+/// - Of two consecutive deletions of a key, the queue keeps the one with more information. No other deltas
+///   are merged.
+/// - A list queues its objects, then a [`Deleted::FinalStateUnknown`] with the last known state for each
+///   queued or known object of the source that the list does not contain.
 /// - A resync skips keys with queued deltas, so that an old state never follows a newer one.
 ///
-/// The store is passed to [`delete`](Self::delete), [`replace`](Queue::replace) and [`resync`](Queue::resync). With
-/// `&()`, an empty store, deletions are lost: an object that is neither queued nor known can't be found missing.
+/// The store of known objects is an argument of [`delete`](Self::delete), [`replace`](Queue::replace) and
+/// [`resync`](Queue::resync). With `&()`, an empty store, deletions of objects that are not queued are lost.
 #[doc(alias = "DeltaFIFO")]
 #[doc(alias = "DeltaFIFOOptions")]
 #[derive_where(Default)]
@@ -42,17 +44,18 @@ pub struct DeltaFifo<K> {
     )]
     items: std::collections::HashMap<ObjectName, Vec<Delta<K>>>,
     keys: VecDeque<Slot>,
-    /// Number of deltas of all keys.
+    /// Total number of queued deltas, of all keys.
     waiting: usize,
     population: Population,
-    /// First lists that are complete without a pop, because they are empty.
+    /// Sources whose first list is complete, but not reported yet by a batch: it was empty, or it ended in
+    /// the same pop as that of another source.
     completed: VecDeque<SourceId>,
     key: Option<KeyFunc<K>>,
-    /// Whether items of a list become Sync deltas instead of Replaced ones.
+    /// Whether the objects of a list are queued as Sync deltas instead of Replaced deltas.
     emits_sync: bool,
 }
 
-/// Returns the key of an object, or an error.
+/// A user-defined function that returns the key of an object, or an error.
 type KeyFunc<K> = Box<
     dyn Fn(&Object<K>) -> Result<ObjectName, Box<dyn std::error::Error + Send + Sync>>
         + Send
@@ -62,19 +65,19 @@ type KeyFunc<K> = Box<
 /// An entry in the queue of keys.
 enum Slot {
     Key(ObjectName),
-    /// When all earlier entries are popped, the store has reached this revision.
+    /// The store has reached this revision of the source when all earlier entries are popped.
     Bookmark(SourceId, ResourceVersion),
 }
 
 impl<K> DeltaFifo<K> {
-    /// Creates an empty queue whose keys are `namespace/name`.
+    /// Creates an empty queue in which the key of an object is `namespace/name`.
     #[doc(alias = "NewDeltaFIFO")]
     #[doc(alias = "NewDeltaFIFOWithOptions")]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets another key function.
+    /// Sets the function that returns the key of an object, instead of `namespace/name`.
     #[must_use]
     #[doc(alias = "KeyFunc")]
     pub fn key_func<E>(
@@ -88,7 +91,8 @@ impl<K> DeltaFifo<K> {
         self
     }
 
-    /// Sets whether items of a list become Replaced deltas (the default), or Sync deltas as before client-go 1.18.
+    /// Sets whether the objects of a list are queued as Replaced deltas (the default), or as Sync deltas, as
+    /// before client-go 1.18.
     #[must_use]
     #[doc(alias = "EmitDeltaTypeReplaced")]
     pub fn emit_replaced(mut self, emit_replaced: bool) -> Self {
@@ -99,7 +103,7 @@ impl<K> DeltaFifo<K> {
     /// Returns the key of an object.
     ///
     /// # Errors
-    /// The key function failed.
+    /// Returns an error if the key function fails or panics.
     #[doc(alias = "KeyOf")]
     pub fn key_of(&self, object: &Object<K>) -> Result<ObjectName, KeyError<K>> {
         match &self.key {
@@ -116,11 +120,11 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queues one change without a store: a deletion of a key that is not queued is ignored. Use
-    /// [`delete`](Self::delete) to pass a store.
+    /// Queues one change without a store of known objects, so a deletion of a key that is not queued is
+    /// ignored. Use [`delete`](Self::delete) to pass a store.
     ///
     /// # Errors
-    /// The object has no key. It is not queued.
+    /// Returns an error if the key function fails. The change is not queued.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn push(&mut self, delta: Delta<K>) -> Result<(), KeyError<K>>
@@ -130,10 +134,10 @@ impl<K> DeltaFifo<K> {
         Queue::push(self, delta, &())
     }
 
-    /// Queues a deletion; ignored if the key is neither queued nor in the store.
+    /// Queues a deletion, unless the key is neither queued nor known in the store.
     ///
     /// # Errors
-    /// The object has no key. It is not queued.
+    /// Returns an error if the key function fails. The deletion is not queued.
     #[doc(alias = "Delete")]
     pub fn delete(
         &mut self,
@@ -157,8 +161,8 @@ impl<K> DeltaFifo<K> {
         Ok(())
     }
 
-    /// Removes and returns the oldest key with all its deltas; `None` if no key is queued. Bookmarks before it are
-    /// dropped; [`pop_batch`](Queue::pop_batch) returns them.
+    /// Removes and returns the first key with all its deltas; `None` if no key is queued. Drops the bookmarks
+    /// before that key; [`pop_batch`](Queue::pop_batch) returns them instead.
     #[doc(alias = "Pop")]
     pub fn pop(&mut self) -> Option<Popped<K>> {
         loop {
@@ -170,10 +174,11 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Puts a popped unit back at the end, unless its key was queued again in the meantime.
+    /// Puts a popped key back at the end of the queue with its deltas, unless the key was queued again in the
+    /// meantime.
     ///
     /// # Errors
-    /// The key is queued with newer changes; the error returns the unit.
+    /// Returns the argument if the key is already queued with newer changes, or if it has no deltas.
     #[doc(alias = "ErrRequeue")]
     #[doc(alias = "AddIfNotPresent")]
     pub fn add_if_not_present(&mut self, popped: Popped<K>) -> Result<(), Popped<K>> {
@@ -189,20 +194,20 @@ impl<K> DeltaFifo<K> {
         Ok(())
     }
 
-    /// Returns the queued deltas of a key, oldest first.
+    /// Returns the queued deltas of a key, oldest first; `None` if the key is not queued.
     #[doc(alias = "GetByKey")]
     #[doc(alias = "Get")]
     pub fn get(&self, key: &ObjectName) -> Option<&[Delta<K>]> {
         self.items.get(key).map(Vec::as_slice)
     }
 
-    /// Returns the newest delta of each key, in the order of the queue.
+    /// Returns the newest delta of each queued key, in the order of the queue.
     #[doc(alias = "List")]
     pub fn list(&self) -> impl Iterator<Item = &Delta<K>> {
         self.keys().filter_map(|key| self.items.get(key)?.last())
     }
 
-    /// Returns the queued keys, in order.
+    /// Returns the queued keys, in the order of the queue.
     #[doc(alias = "ListKeys")]
     pub fn keys(&self) -> impl Iterator<Item = &ObjectName> {
         self.keys.iter().filter_map(|slot| match slot {
@@ -216,18 +221,20 @@ impl<K> DeltaFifo<K> {
         self.items.len()
     }
 
-    /// Whether no key is queued.
+    /// Returns whether no key is queued.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Whether the first list has been popped, or a single change was queued before any list.
+    /// Returns whether each source with a list or a change has synced: its first list has been popped, or a
+    /// single change of it was queued before any list. Returns false if nothing was ever queued.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()
     }
 
-    /// Removes and returns all units, oldest key first, for example before the queue is dropped.
+    /// Returns an iterator that pops all keys with their deltas, in order, for example before the queue is
+    /// dropped.
     #[doc(alias = "Close")]
     #[doc(alias = "IsClosed")]
     #[doc(alias = "ErrFIFOClosed")]
@@ -245,8 +252,10 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queues a revision that the store reaches when all current entries are popped. Of consecutive ones the last of
-    /// each source is kept, unless it is behind the one before.
+    /// Queues a bookmark: the revision of a source that the store reaches when all current entries are
+    /// popped.
+    ///
+    /// If no key follows an earlier bookmark of the source, its revision is raised instead.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -279,7 +288,8 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Returns the queued keys of one source that are not in `listed`, with the newest queued state of each.
+    /// Returns the queued keys of one source that are not in `listed`, each with the deletion to queue, which
+    /// contains the newest queued state.
     fn queued_and_gone(
         &self,
         source: SourceId,
@@ -297,7 +307,8 @@ impl<K> DeltaFifo<K> {
         .collect()
     }
 
-    /// Queues the items of a list; returns their keys and the items without a key.
+    /// Queues the objects of a list. Returns their keys, and an error for each object for which the key
+    /// function fails.
     fn queue_items(
         &mut self,
         source: SourceId,

@@ -1,4 +1,4 @@
-//! [`InOrder`]: keeps every change in the order of arrival; a relist is one message.
+//! [`InOrder`]: a queue that returns every change in the order of arrival, and a list as one change.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,11 @@ use crate::{
     reflector::{Delta, DeltaKind, DeltaType},
 };
 
-/// A queue that keeps all changes, in order across objects.
+/// A queue that keeps all changes of all objects in the order in which they were queued.
 ///
-/// A list is queued as one `ReplacedAll` and applied at once. A resync is queued as one `SyncAll`, at most one at a
-/// time. So the queue never reads the store, and an old state can't follow a newer one.
+/// A list is queued as one `ReplacedAll` change and applied at once. A resync is queued as one `SyncAll`
+/// change, unless one is already queued. The queue thus never reads the store, and an old state can't follow
+/// a newer one.
 #[doc(alias = "RealFIFO")]
 #[doc(alias = "AtomicFIFO")]
 #[derive(Debug)]
@@ -49,7 +50,8 @@ impl<K> InOrder<K> {
         self
     }
 
-    /// Whether the first list of every source with a change has been popped.
+    /// Returns whether each source with a list or a change has synced: its first list has been popped, or a
+    /// single change of it was queued before any list. Returns false if nothing was ever queued.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()
@@ -75,8 +77,9 @@ impl<K> InOrder<K> {
         })
     }
 
-    /// Returns how many changes at the head can form a batch: changes of single, different objects. All of them are
-    /// in a first list or none is, because a list is one change by itself.
+    /// Returns how many changes at the head of the queue can form one batch: changes of single objects, no
+    /// object twice. Returns 0 if the first change is a list, a resync or a bookmark, which forms a batch of
+    /// its own.
     fn batchable(&self, room: usize) -> usize {
         // A shortcut for a single change, which is the usual case.
         if let [only] = self.items.as_slices().0
@@ -159,8 +162,10 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     }
 }
 
-/// Returns the capacity to shrink to when this many changes are left, or `None`. Memory of a burst is released, with
-/// enough spare room that a queue of varying length does not reallocate all the time.
+/// Returns the capacity that the queue shrinks to when `left` changes remain; `None` to keep its capacity.
+///
+/// The memory of a burst is thus released, with enough spare capacity that a queue of varying length does not
+/// reallocate constantly.
 fn after_burst(capacity: usize, left: usize) -> Option<usize> {
     (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)
 }

@@ -1,8 +1,9 @@
-//! Compares both queues with naive references: after each of a series of random changes, lists, bookmarks, resyncs
-//! and pops, both must have the same deltas in the same units with the same flags.
+//! Property tests that compare each queue with a simple reference implementation.
 //!
-//! The references implement the documented rules with a plain list and linear searches. Two sources take part; as
-//! in an informer of two namespaces, each name belongs to one of them.
+//! After each of a series of random changes, lists, bookmarks, resyncs and pops, the queue and its reference
+//! must have the same deltas, in the same batches and with the same flags. The references implement the
+//! documented rules with a plain list and linear searches. There are two sources, and each name belongs to
+//! one of them, as in an informer of two namespaces.
 
 mod delta_fifo;
 mod in_order;
@@ -33,12 +34,12 @@ enum Operation {
     Delete(usize),
     /// A deletion whose final state is unknown.
     Missing(usize),
-    /// A list of the source, which may contain a name twice.
+    /// A list of a source, with the names as indices of `NAMES`; a name may occur twice.
     List(u32, Vec<usize>),
     Bookmark(u32),
     Resync,
     Pop(usize),
-    /// Pops a unit and puts it back, possibly after a newer change of its key.
+    /// Pops the deltas of a key and puts them back; if `newer`, after a newer change of the key was queued.
     PutBack {
         newer: bool,
     },
@@ -65,7 +66,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..40)
 }
 
-/// The store after a queue: it has all popped objects.
+/// The store that the tested queue fills: it contains the objects of all popped changes.
 #[derive(Default)]
 struct Cache(BTreeMap<ObjectName, (SourceId, Object<K>)>);
 
@@ -82,7 +83,7 @@ impl Known<K> for Cache {
 }
 
 impl Cache {
-    /// Creates a store with these objects, for an empty queue.
+    /// Creates a store that contains these objects before any change is queued.
     fn with(names: &BTreeSet<usize>) -> Self {
         let mut cache = Self::default();
         for name in names.iter().map(|name| NAMES[*name]) {
@@ -116,7 +117,7 @@ impl Cache {
         }
     }
 
-    /// Returns name and revision of all objects, by source.
+    /// Returns the source, name and revision of each object, ordered by name.
     fn all(&self) -> Vec<(u32, String, String)> {
         let all = self.0.iter().map(|(name, (source, object))| {
             (
@@ -133,7 +134,7 @@ impl Cache {
     }
 }
 
-/// Returns the change for an operation; `None` if it is not a single change.
+/// Returns the change that an operation queues; `None` if the operation is not a single change.
 fn change(operation: &Operation, revision: u64) -> Option<Delta<K>> {
     let one = |name: usize| object(&format!("{}@{revision}", NAMES[name]));
     let (source, kind) = match operation {
@@ -171,7 +172,8 @@ fn replaced(source: u32, names: &[usize], revision: u64) -> Replaced<K> {
     }
 }
 
-/// A batch in the common format of both sides.
+/// A batch in a form that can be compared: both a popped batch and the batch of the reference are converted
+/// to it.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
     deltas: Vec<String>,
@@ -187,8 +189,8 @@ fn unit(batch: &Batch<K>) -> Unit {
     }
 }
 
-/// Remaining items of the first list per source, as in client-go: a source has synced if it is populated and none
-/// remain.
+/// Counts the remaining items of the first list of each source, as client-go does. A source has synced if it
+/// has an entry here and no items remain.
 #[derive(Debug, Default)]
 struct Sync(BTreeMap<u32, usize>);
 
@@ -197,7 +199,7 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// Records a list with this many items; returns whether it is the first and empty.
+    /// Records a list with `count` items; returns whether it is the first list of the source and empty.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);
@@ -212,7 +214,7 @@ impl Sync {
         !self.0.is_empty() && self.0.keys().all(|source| self.synced(*source))
     }
 
-    /// Records that an item was popped; returns whether it was the last of the first list.
+    /// Records that an item was popped; returns whether it was the last item of the source's first list.
     fn popped(&mut self, source: u32) -> bool {
         match self.0.get_mut(&source) {
             None | Some(0) => false,

@@ -1,4 +1,5 @@
-//! Scripts for tests of queues: one operation per line, and the trace of what the queue returns.
+//! Runs test scripts against a queue: each line is one operation, and the result is a trace of the popped
+//! batches.
 //!
 //! ```text
 //! known a@1 b@1        the content of the store from here on; `known -` is an empty store, `unknown` no store
@@ -22,7 +23,7 @@ use crate::{
 
 pub(super) type K = ConfigMap;
 
-/// `name@revision`.
+/// Creates an object from text of the form `name@revision`.
 pub(super) fn object(text: &str) -> Object<K> {
     let (name, revision) = text.split_once('@').unwrap();
     Object::new(ConfigMap {

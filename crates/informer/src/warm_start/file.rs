@@ -1,7 +1,8 @@
 //! Replaces a file atomically: readers find either the old or the new content, even if the writer fails.
 //!
-//! Guarantees: at most one writer at a time, among all processes. On Unix, only the owner can read the file,
-//! also while it is written. The new content is synced to the disk before it replaces the old content.
+//! Guarantees: at most one writer at a time writes the file, among all processes. On Unix, only the owner can
+//! read the file, also while it is written. The new content is synced to the disk before it replaces the old
+//! content.
 //!
 //! This module does not interpret the content; `format` does.
 
@@ -12,13 +13,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The reason why a file was not replaced. The old file is unchanged.
+/// The reason why [`replace`] did not replace a file. The old file is unchanged.
 #[derive(Debug)]
 pub(super) enum ReplaceError<E> {
-    /// Another writer holds the lock.
+    /// Another writer holds the lock of the file.
     Busy,
     Io(io::Error),
-    /// The error of the write function.
+    /// The function that writes the content returned this error.
     Write(E),
 }
 
@@ -28,7 +29,8 @@ impl<E> From<io::Error> for ReplaceError<E> {
     }
 }
 
-/// Writes a temporary file in the same directory, then replaces the file with it.
+/// Replaces a file atomically: calls `write` with a temporary file in the same directory, and renames that
+/// file to `path`. Returns the result of `write`.
 ///
 /// A missing directory is created, accessible only to its owner. An existing directory is not changed.
 /// A writer that is killed leaves its temporary file; the next writer removes it.
@@ -62,10 +64,11 @@ pub(super) fn replace<T, E>(
     Ok(written)
 }
 
-/// Opens a file for reading, and returns it with its size; `None` if it does not exist.
+/// Opens a file for reading. Returns the file and its size in bytes; `None` if the file does not exist.
 ///
 /// # Errors
-/// Returns an error also if the path is not a regular file: opening a pipe would wait for a writer.
+/// Returns an error if the file can't be opened or is not a regular file: opening a pipe would wait for a
+/// writer.
 pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -78,10 +81,10 @@ pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     Ok(Some((File::open(path)?, metadata.len())))
 }
 
-/// The lock of a writer.
+/// Holds the lock of a writer, and releases the lock when it is dropped.
 ///
-/// It is released explicitly: a process that another thread is starting has a copy of the open file for a
-/// moment, and would keep the lock as long.
+/// Closing the file would not suffice: a child process that another thread is starting briefly has a copy of
+/// the open file, and would keep the lock.
 struct Lock(File);
 
 impl Drop for Lock {
@@ -91,7 +94,7 @@ impl Drop for Lock {
     }
 }
 
-/// Path of the temporary file, which is removed on drop unless it was renamed.
+/// Removes the temporary file at this path when it is dropped, unless the file was renamed.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
@@ -101,7 +104,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Returns the path with an ending appended, for example `pods.jsonl.lock`.
+/// Returns the path with a dot and this ending appended to the file name, for example `pods.jsonl.lock`.
 fn with_extension(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or(OsStr::new("store")).to_owned();
     name.push(".");

@@ -6,8 +6,9 @@
 //! {"end":{"objects":1,"checksum":"…"}}
 //! ```
 //!
-//! Guarantees: reading and writing hold only one line in memory. Reading any content returns objects or a
-//! reason, with bounded memory. Objects are returned only after the last line has confirmed all of them.
+//! Guarantees: besides the objects, reading and writing hold only one line in memory. Reading any content
+//! returns objects or the reason why it can't be read, with bounded memory. The reader returns the objects
+//! only if the checksum in the last line matches.
 //!
 //! The checksum detects accidental damage. It does not protect against an attacker with write access to the
 //! file, who can put any object into the cache.
@@ -32,10 +33,11 @@ use crate::{
     status::ColdReason,
 };
 
-/// Version of the format. Files of other versions are not read.
+/// Version of the file format. Files with another version are not read.
 pub(super) const FORMAT: u64 = 1;
 
-/// Maximum sizes of a store that is written or read.
+/// Limits the size of a line, the size of the file and the number of objects, when a store is written or
+/// read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) line_bytes: u64,
@@ -51,24 +53,24 @@ impl Limits {
     };
 }
 
-/// Number of JSON parts of a record itself, without its object: one map.
+/// Number of JSON parts (maps, arrays and values) that a record adds to those of its object: one map.
 const RECORD_PARTS: usize = 1;
 
-/// Prefix of the last line. No other line starts with it.
+/// Prefix of the last line. No other line starts with this text.
 const END: &[u8] = br#"{"end":"#;
 
-/// Maximum length of text from a file in error messages, in bytes.
+/// Maximum length of text that an error message quotes from a file, in bytes.
 const SAID_BYTES: usize = 256;
 
-/// The first line, which describes the saved store.
+/// The first line of a saved store: the properties that must match for the store to be loaded.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) format: u64,
-    /// Time of the save, in seconds since 1970.
+    /// Time of the save, in seconds since 1970 (Unix time).
     pub(super) saved: u64,
     pub(super) version: String,
     pub(super) kind: String,
-    /// The pruned fields, as text.
+    /// The fields that pruning removes from objects, as text; empty without pruning.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) pruned: String,
     pub(super) server: String,
@@ -81,7 +83,7 @@ pub(super) struct SavedSource {
     pub(super) revision: String,
 }
 
-/// The part of the header that is common to all format versions.
+/// The format version in the header, which has the same place in all versions, so it can be read first.
 #[derive(Deserialize)]
 struct Format {
     format: u64,
@@ -101,7 +103,7 @@ struct RecordRef<'a, K> {
     broken: Option<Broken>,
 }
 
-/// The JSON of an object: serialized from its type, or the JSON in the cache.
+/// The JSON of an object in a record: serialized from its Rust type, or copied from a cache that stores JSON.
 #[derive(Serialize)]
 #[serde(untagged, bound = "K: Storable")]
 enum SavedBody<'a, K> {
@@ -123,7 +125,8 @@ struct Record<'a> {
     broken: Option<Broken>,
 }
 
-/// An object without a body. The program failed to decode it, and the same version would fail again.
+/// The record of a broken object, which the program failed to decode: its metadata and the error, without a
+/// body.
 #[derive(Serialize, Deserialize)]
 struct Broken {
     uid: String,
@@ -143,7 +146,7 @@ struct End {
     checksum: String,
 }
 
-/// A 64-bit FNV-1a checksum. It detects any change of a single byte, and almost all other changes.
+/// Computes a 64-bit FNV-1a checksum, which detects any change of a single byte and almost all other changes.
 pub(super) struct Checksum(u64);
 
 impl Checksum {
@@ -162,13 +165,13 @@ impl Checksum {
     }
 }
 
-/// The reason why an object or a line was not written.
+/// The reason why [`Writer`] did not write an object or another line.
 #[derive(Debug)]
 pub(super) enum WriteError {
     Io(io::Error),
-    /// The type's `Serialize` failed.
+    /// The `Serialize` of the object type failed.
     Encode,
-    /// A line, the file or the number of objects would exceed the limits for reading.
+    /// A line, the file or the number of objects would exceed [`Limits`], so it could not be read again.
     TooLarge,
 }
 
@@ -178,7 +181,7 @@ impl From<io::Error> for WriteError {
     }
 }
 
-/// Writes a saved store, object by object.
+/// Writes a saved store: the header, one line per object, and the last line.
 pub(super) struct Writer<W: Write> {
     limits: Limits,
     out: BufWriter<W>,
@@ -223,9 +226,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the JSON of an object from the cache, without decoding the object.
+    /// Writes the record of an object with its JSON from the cache, without decoding the object.
     ///
-    /// Returns `None` if it is not valid JSON, which would make the whole file unreadable.
+    /// Returns `None`, and writes nothing, if `json` is not valid JSON, which would make the whole file
+    /// unreadable.
     fn json_record<K>(
         &mut self,
         source: SourceId,
@@ -247,7 +251,8 @@ impl<W: Write> Writer<W> {
         Some(self.record(source, object, Some(SavedBody::Json(json)), None))
     }
 
-    /// Serializes an object from its type, or writes the reason why it has no body.
+    /// Writes the record of an object: the object serialized from its Rust type, or if it is broken, the
+    /// decode error.
     fn decoded_record<K>(&mut self, source: SourceId, object: &Object<K>) -> Result<(), WriteError>
     where
         K: kube_core::Resource + Storable,
@@ -284,7 +289,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes the last line. Returns the number of objects and bytes, and the output.
+    /// Writes the last line. Returns the number of objects, the number of bytes, and the output `W`.
     pub(super) fn finish(mut self) -> Result<(usize, u64, W), WriteError> {
         let end = End {
             objects: self.objects,
@@ -313,7 +318,8 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads a saved store: first the header, then the objects.
+/// Reads a saved store: first the header with [`new`](Self::new), then the objects with
+/// [`objects`](Self::objects).
 pub(super) struct Reader<R> {
     limits: Limits,
     input: R,
@@ -323,7 +329,7 @@ pub(super) struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the first line.
+    /// Reads the first line. Returns the header, and a reader for the remaining lines.
     pub(super) fn new(input: R, limits: Limits) -> Result<(Header, Self), ColdReason> {
         let mut reader = Self {
             limits,
@@ -341,9 +347,10 @@ impl<R: BufRead> Reader<R> {
         Ok((header, reader))
     }
 
-    /// Reads the objects of each source, in the form that `decoder` produces.
+    /// Reads all objects and the last line. Returns the objects of each source, in the form that `decoder`
+    /// produces.
     ///
-    /// Calls `wanted` before each object, and returns an error if it returns false.
+    /// Calls `wanted` before each object; if `wanted` returns false, stops and returns an error.
     pub(super) fn objects<K: Resource + DeserializeOwned>(
         mut self,
         sources: usize,
@@ -414,7 +421,8 @@ impl<R: BufRead> Reader<R> {
         Ok((record.source, object))
     }
 
-    /// Checks that this is the last line, and that it matches the objects before it.
+    /// Checks that the current line has the expected checksum and number of objects, and that no data
+    /// follows.
     fn end(&mut self, checksum: String, objects: usize) -> Result<(), ColdReason> {
         let Trailer { end } = self.parse()?;
         if end != (End { objects, checksum }) {
@@ -451,7 +459,7 @@ impl<R: BufRead> Reader<R> {
         serde_json::from_slice(&self.line).map_err(|_| self.unfit())
     }
 
-    /// Returns the reason for a malformed line. It does not quote the line, which may contain a Secret.
+    /// Returns the error for a malformed line. The error does not quote the line, which may contain a Secret.
     fn unfit(&self) -> ColdReason {
         damaged(format!("line {} has unexpected content", self.number))
     }
@@ -461,7 +469,7 @@ pub(super) fn damaged(what: impl Into<String>) -> ColdReason {
     ColdReason::Damaged(what.into())
 }
 
-/// Shortens text from a file for logs: one line of at most [`SAID_BYTES`].
+/// Shortens text from a file for error messages, to one line of at most [`SAID_BYTES`] bytes.
 pub(super) fn said(text: &str) -> String {
     one_line(text, SAID_BYTES)
 }

@@ -1,4 +1,4 @@
-//! Reads and writes a saved store in memory, without a file. Used only by the fuzz targets.
+//! Reads and writes a saved store in memory, without a file, for the fuzz targets.
 
 use kube_core::Resource;
 use serde::{Serialize, de::DeserializeOwned};
@@ -10,14 +10,14 @@ use crate::{
     status::ColdReason,
 };
 
-/// Limits that are low enough for fuzz inputs to exceed them.
+/// Limits of a saved store that are low enough for fuzz inputs to exceed them.
 const LIMITS: Limits = Limits {
     line_bytes: 4096,
     file_bytes: 64 << 10,
     objects: 16,
 };
 
-/// Returns the objects of each source, or the reason for a cold start.
+/// Parses a saved store. Returns the objects of each source, or the reason for a cold start.
 pub(crate) fn load<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -27,7 +27,8 @@ where
     reader.objects(header.sources.len(), &decoder, &|| true)
 }
 
-/// Returns the saved form of these objects; `None` if it would exceed a limit.
+/// Serializes the objects of each source to a saved store; `None` if it would exceed a limit or an object
+/// can't be serialized.
 pub(crate) fn save<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     written(sources).ok()
 }
@@ -55,7 +56,8 @@ fn written<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Result<Vec<u8
     writer.finish().map(|(_, _, text)| text)
 }
 
-/// Returns the last line that completes these lines.
+/// Returns the last line of a saved store whose other lines are `lines`, with the number of objects and the
+/// checksum.
 pub(crate) fn end(lines: &[u8]) -> String {
     let mut checksum = Checksum::new();
     checksum.add(lines);

@@ -1,7 +1,9 @@
-//! [`Restore`], a [`Guest`] of the controller: loads and saves the store of an informer with a warm start.
+//! [`Restore`], a [`Guest`] of the controller that implements the warm start: loads and saves an informer's
+//! store.
 //!
-//! Guarantees: the loop receives the saved objects as the first list of every source before any reflector runs,
-//! and each reflector receives the revision to resume from. Either all reflectors resume or none.
+//! Guarantees: before any reflector runs, the informer's loop receives the saved objects as the first list of
+//! every source, and each reflector receives the revision to resume from. Either all reflectors resume or
+//! none.
 //!
 //! The loop and the reflectors do not access the saved store.
 
@@ -25,20 +27,22 @@ use crate::{
     transport::{self, Class, ListerWatcher, Retry},
 };
 
-/// Timeout of a request. The API server itself ends requests other than watches after one minute
+/// Timeout of one request to a server. An API server itself ends requests other than watches after one minute
 /// (`--request-timeout`).
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum number of requests that a server responds to with an error, about 20 s with the usual backoff.
+/// Maximum number of attempts of a request to which the server responds with an error; about 20 s with the
+/// default backoff.
 ///
-/// An unreachable server is retried without limit, as for lists.
+/// If the server is unreachable, the number of attempts is not limited, as for lists.
 const ATTEMPTS: u32 = 5;
 
 /// Loads and saves the store of one informer.
 pub(crate) struct Restore<K> {
     snapshotter: Arc<Snapshotter<K>>,
     commands: mpsc::UnboundedSender<Command<K>>,
-    /// Never used to send. It keeps the channel open, so that the loop continues to reply to commands.
+    /// Not used to send changes. This sender keeps the channel open, so that the loop continues to reply to
+    /// commands.
     _deltas: mpsc::Sender<Delta<K>>,
     report: Reporter,
 }
@@ -49,7 +53,7 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
         Box::pin(self.load_or_start_cold(reflectors))
     }
 
-    /// Saves the store periodically, if a period is set.
+    /// Saves the store periodically, if [`SavedStore::every`](super::SavedStore::every) is set.
     fn run(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let Some(pause) = self.snapshotter.every() else {
@@ -62,7 +66,7 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
         })
     }
 
-    /// Requests the last snapshot, and saves it while the handlers end.
+    /// Requests a final snapshot, and returns a future that saves it while the handlers end.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         let this = &*self;
         let snapshot = settled_snapshot(&this.commands);
@@ -71,7 +75,7 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
 }
 
 impl<K: Send + Sync + 'static> Restore<K> {
-    /// Creates the guest; `None` without a saved store.
+    /// Creates the guest; `None` if the informer has no saved store.
     pub(crate) fn guest(
         snapshotter: Option<&Arc<Snapshotter<K>>>,
         commands: &mpsc::UnboundedSender<Command<K>>,
@@ -118,7 +122,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Loads the saved store and sets the revisions of the reflectors, and reports the result.
+    /// Loads the saved store and sets the revisions that the reflectors resume from. Reports the result, or
+    /// the reason for a cold start, in the log and in the status.
     async fn load_or_start_cold(&self, reflectors: &mut [InnerReflector<K>]) {
         let outcome = match self.load(reflectors).await {
             Ok(warm) => warm,
@@ -169,7 +174,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         })
     }
 
-    /// Sends the lists to the loop, and waits until they are in the store.
+    /// Sends the loaded lists to the informer's loop, and waits until their objects are in the store.
     async fn fill(&self, lists: Vec<Delta<K>>) {
         let (reply, filled) = oneshot::channel();
         // If the loop has ended, the informer also ends, so errors are ignored.
@@ -178,7 +183,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Requests the server identity of each source.
+    /// Requests the identity of the server of each source, and records the identities.
     async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<(), ColdReason> {
         let mut answers = Vec::new();
         for reflector in reflectors {
@@ -189,9 +194,9 @@ impl<K: Send + Sync + 'static> Restore<K> {
         identified.map_err(|Unidentified| ColdReason::Unidentified)
     }
 
-    /// Requests one object, to check that the server has reached the saved revision.
+    /// Requests one object of a source, to check that its server has reached the saved revision.
     ///
-    /// A watch from a revision that the server has not reached would deliver no events.
+    /// Without this check, a watch from a revision that the server has not reached would deliver no events.
     async fn probe(
         &self,
         reflector: &mut InnerReflector<K>,
@@ -215,9 +220,11 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Sends a request, and retries it until it succeeds or a limit is reached.
+    /// Sends a request to the source of a reflector, and retries it until it succeeds or fails for the last
+    /// time.
     ///
-    /// An error that may be specific to this request is returned, so that it does not prevent a cold start.
+    /// Not retried are errors that may be specific to this request, so that they do not delay a cold start,
+    /// and the error after [`ATTEMPTS`] attempts.
     async fn ask<T>(
         &self,
         reflector: &mut InnerReflector<K>,

@@ -1,7 +1,7 @@
 //! [`Snapshotter`]: saves and loads the store of one informer.
 //!
 //! Guarantees: saves run one at a time, and disk access runs on the runtime's pool for blocking work. When
-//! the caller drops its future, that work stops before the next object.
+//! the caller drops the future of a save or a load, its work stops before the next object.
 //!
 //! The file layout is defined by `format`, and atomic replacement by `file`.
 
@@ -36,8 +36,8 @@ use crate::{
     transport::{self, Class, ListerWatcher},
 };
 
-/// Timeout of the request for an unknown server identity before a save. It is shorter than the default
-/// `terminationGracePeriodSeconds` of a pod, 30 s.
+/// Timeout of the request for the server identity before a save, if the identity is unknown. Much shorter
+/// than the default `terminationGracePeriodSeconds` of a pod, 30 s, so that a save at shutdown can complete.
 const ASKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// The result of a successful save.
@@ -64,10 +64,10 @@ pub enum SaveError {
     /// The informer has not synced, so its cache is incomplete.
     #[error("the informer has not synced; save after wait_for_sync")]
     NotSynced,
-    /// The transport does not report which server it connects to, or which objects it lists.
+    /// The transport does not report the identity of its server, or the collection of objects that it lists.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
-    /// The server identity could not be determined, neither at the start nor by a retry before this save.
+    /// The server identity is unknown, because its request failed at the start and again before this save.
     #[error(
         "the identity of the server is unknown; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
@@ -95,7 +95,7 @@ pub enum SaveError {
     /// The file system returned an error.
     #[error("{} can't be written", path.display())]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The underlying error.
         source: std::io::Error,
@@ -116,7 +116,7 @@ impl From<NoSnapshot> for SaveError {
 #[derive(Debug)]
 pub(crate) struct Unidentified;
 
-/// The content of a saved store.
+/// The objects that were loaded from a saved store, and the age of the store.
 #[derive(Debug)]
 pub(crate) struct Loaded<K> {
     /// The objects and the revision of each source, in the order of the sources.
@@ -127,7 +127,7 @@ pub(crate) struct Loaded<K> {
 type Save<K> = fn(&Snapshotter<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, SaveError>;
 type Load<K> = fn(&Snapshotter<K>, &Decoder<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
 
-/// The configuration of a saved store, with the functions that save and load one type of object.
+/// The configuration of a saved store, and the functions that save and load objects of type `K`.
 #[derive_where(Clone)]
 pub(crate) struct Storing<K> {
     config: SavedStore,
@@ -145,7 +145,8 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Formats the location and the version, which must match for two requests to share an informer.
+/// Displays the location and the version of the saved store. Two requests for an informer share it only if
+/// these texts are equal.
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)
@@ -156,14 +157,14 @@ impl<K> fmt::Display for Storing<K> {
 pub(crate) struct Snapshotter<K> {
     storing: Storing<K>,
     kind: String,
-    /// The pruned fields, as text.
+    /// The fields that pruning removes from objects, as text; empty without pruning.
     pruned: String,
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
-    /// The collection that each source lists; `None` if a source can't identify its collection.
+    /// The collection of objects that each source lists; `None` if a source does not report its collection.
     collections: Option<Vec<String>>,
-    /// The server identity, once it is known.
+    /// The server identity; empty until it is known.
     server: OnceLock<String>,
     turn: Arc<Mutex<()>>,
 }
@@ -211,7 +212,7 @@ impl<K: Resource> Snapshotter<K> {
     }
 }
 
-/// Returns a file name such as `pods-0123456789abcdef.jsonl`.
+/// Returns a file name such as `pods-0123456789abcdef.jsonl`, from the plural of the kind and a checksum.
 ///
 /// The checksum depends on the collections, the kind and the pruned fields.
 fn file_name<'a>(plural: &str, what: impl Iterator<Item = &'a str>) -> String {
@@ -233,15 +234,16 @@ impl<K> Snapshotter<K> {
         self.storing.config.every
     }
 
-    /// Returns the server identity, if it is known.
+    /// Returns the server identity; `None` while it is unknown.
     pub(crate) fn server(&self) -> Option<&str> {
         self.server.get().map(String::as_str)
     }
 
-    /// Records the server identities of the sources, unless an identity is already recorded.
+    /// Records the server identity, derived from the identities that the sources report, unless it is already
+    /// known.
     ///
     /// # Errors
-    /// A source can't identify its server.
+    /// Returns an error if a source does not report the identity of its server (`None`).
     pub(crate) fn identify(&self, answers: Vec<Option<String>>) -> Result<(), Unidentified> {
         let mut servers: Vec<String> = Vec::new();
         for answer in answers {
@@ -254,10 +256,10 @@ impl<K> Snapshotter<K> {
         Ok(())
     }
 
-    /// Requests the server identity if it is not known yet.
+    /// Requests the server identity from the sources, unless it is already known.
     ///
-    /// A retry can succeed: the permission may have been granted since the last request, or the server may
-    /// have recovered.
+    /// A request can succeed after an earlier one has failed: permission may have been granted, or the server
+    /// may have recovered.
     async fn ask_again(&self) -> Result<(), SaveError> {
         self.check().map_err(|reason| match reason {
             ColdReason::SecretsRefused => SaveError::SecretsRefused,
@@ -273,7 +275,8 @@ impl<K> Snapshotter<K> {
         identified.map_err(|Unidentified| SaveError::Unidentified)
     }
 
-    /// Returns an error if this informer can't have a saved store.
+    /// Returns an error if this informer can't have a saved store: Secrets are not allowed, or a source does
+    /// not report its collection.
     pub(crate) fn check(&self) -> Result<(), ColdReason> {
         if self.is_secret && !self.storing.config.secrets {
             return Err(ColdReason::SecretsRefused);
@@ -305,7 +308,7 @@ impl<K> Snapshotter<K> {
         })
     }
 
-    /// Returns an error unless a saved store matches this informer.
+    /// Checks that a saved store matches this informer; returns the reason for a cold start if it does not.
     fn fits(&self, header: &Header) -> Result<(), ColdReason> {
         if header.kind != self.kind {
             let saved = said(&header.kind);
@@ -344,10 +347,10 @@ impl<K> Snapshotter<K> {
 }
 
 impl<K: Send + Sync + 'static> Snapshotter<K> {
-    /// Saves a snapshot of the store.
+    /// Saves a snapshot of the store to the file.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the save. The old store remains, unless the new one was already complete.
+    /// Dropping the future cancels the save. The old file remains, unless the new file was already complete.
     pub(crate) async fn save(self: &Arc<Self>, snapshot: Snapshot<K>) -> Result<Saved, SaveError> {
         self.ask_again().await?;
         let turn = Arc::clone(&self.turn).lock_owned().await;

@@ -15,7 +15,8 @@
 
 use crate::{event_handler::Event, indexer::Cause, processor::notification::Notification};
 
-/// Merges two messages; `None` if nothing remains to deliver. Each message must concern one object.
+/// Merges a waiting message with a newer message of the same object. Returns `None` if nothing remains to
+/// deliver.
 pub(super) fn merged<K>(waits: Notification<K>, comes: Notification<K>) -> Option<Notification<K>> {
     match (waits, comes) {
         (Notification::One(gone @ Event::Deleted(_)), Notification::One(again)) => {
@@ -40,7 +41,8 @@ pub(super) fn merged<K>(waits: Notification<K>, comes: Notification<K>) -> Optio
     }
 }
 
-/// Merges two events; `None` if nothing remains. The first event must not be a deletion.
+/// Merges two events of one object. Returns `None` if nothing remains to deliver. `first` must not be a
+/// deletion.
 fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
     Some(match (first, next) {
         (
@@ -68,7 +70,7 @@ fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
     })
 }
 
-/// Returns the cause of a merged update: the cause of the last change that is not a resync.
+/// Returns the cause of two merged updates: the cause of the last update that is not a resync.
 fn both(first: Cause, next: Cause) -> Cause {
     match next {
         Cause::Resync => first,

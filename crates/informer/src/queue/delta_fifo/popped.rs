@@ -1,4 +1,4 @@
-//! [`Popped`]: the deltas of one key.
+//! [`Popped`]: a key with all its deltas, removed from a [`DeltaFifo`].
 
 use std::collections::BTreeSet;
 
@@ -8,28 +8,28 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// All deltas of one key, removed from the queue as one unit.
+/// A key and all its deltas, which [`DeltaFifo::pop`] has removed from the queue together.
 #[doc(alias = "Deltas")]
 #[derive(Debug)]
 pub struct Popped<K> {
-    /// The key.
+    /// The key, usually the name of the object.
     pub name: ObjectName,
     /// The deltas, oldest first; never empty.
     #[doc(alias = "Deltas")]
     pub deltas: Vec<Delta<K>>,
-    /// Whether they belong to the first list.
+    /// Whether the deltas belong to the first list of a source.
     #[doc(alias = "isInInitialList")]
     pub in_initial_list: bool,
 }
 
 impl<K> Popped<K> {
-    /// Returns the newest delta.
+    /// Returns the newest delta of the key.
     #[doc(alias = "Newest")]
     pub fn newest(&self) -> Option<&Delta<K>> {
         self.deltas.last()
     }
 
-    /// Returns the oldest delta.
+    /// Returns the oldest delta of the key.
     #[doc(alias = "Oldest")]
     pub fn oldest(&self) -> Option<&Delta<K>> {
         self.deltas.first()
@@ -37,7 +37,8 @@ impl<K> Popped<K> {
 }
 
 impl<K> DeltaFifo<K> {
-    /// Removes the oldest deltas of a key that has more than `room`; `None` if it has not.
+    /// Removes and returns the oldest `room` deltas of a key that has more than `room`; `None` if it has no
+    /// more than that.
     pub(super) fn take_part(&mut self, name: &ObjectName, room: usize) -> Option<Vec<Delta<K>>> {
         let deltas = self.items.get_mut(name)?;
         if deltas.len() <= room {
@@ -52,7 +53,8 @@ impl<K> DeltaFifo<K> {
         sources.any(|source| self.population.is_initial(source))
     }
 
-    /// Removes a unit, and returns the source whose first list ends with it.
+    /// Removes a key with all its deltas. Also returns the source whose first list ends with this key, if one
+    /// does.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();
@@ -74,8 +76,10 @@ impl<K> DeltaFifo<K> {
     }
 }
 
-/// Merges two consecutive deletions: the older one is kept, because it has the final state, unless its final state
-/// is unknown.
+/// Merges the last two deltas of a key if both are deletions of the same source.
+///
+/// The older deletion is kept, because it has the final state of the object, unless its final state is
+/// unknown.
 pub(super) fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
     let [.., older, newer] = deltas.as_slice() else {
         return;

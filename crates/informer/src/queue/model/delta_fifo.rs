@@ -1,16 +1,17 @@
-//! Compares [`DeltaFifo`] with a list of keys and their deltas.
+//! Property test that compares [`DeltaFifo`] with a reference: a list of keys with their deltas.
 
 use super::*;
 use crate::queue::DeltaFifo;
 
-/// Keys with their deltas, and bookmarks between them, in the order of the queue.
+/// The reference implementation: keys with their deltas, and bookmarks between them, in the order of the
+/// queue.
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// First lists that were empty.
+    /// Sources whose first list was empty and is not popped yet.
     empty_lists: Vec<u32>,
     sync: Sync,
-    /// The revisions that the store has reached with the last unit.
+    /// The revisions that the store has reached with the last popped batch, by source.
     reached: Vec<(u32, String)>,
 }
 
@@ -19,7 +20,7 @@ enum Slot {
     Bookmark(u32, String),
 }
 
-/// One delta: its type, and the revision of its object.
+/// One delta in the reference: its type, and the revision of its object.
 #[derive(Clone, PartialEq)]
 struct Change(&'static str, String);
 
@@ -153,7 +154,7 @@ impl Keys {
         Some(unit)
     }
 
-    /// Returns the name and the newest delta of each key.
+    /// Returns the name and the newest delta of each queued key, in order.
     fn newest(&self) -> Vec<(String, String)> {
         let keys = self.slots.iter().filter_map(|slot| match slot {
             Slot::Key(name, deltas) => {
@@ -174,7 +175,7 @@ impl Keys {
     }
 }
 
-/// The change for an operation, in the format of the reference.
+/// Returns the key and the delta of an operation on one object, in the format of the reference.
 fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)> {
     let (name, what) = match operation {
         Operation::Add(name) => (name, "Added"),
@@ -186,7 +187,8 @@ fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)>
     Some((NAMES[*name], Change(what, revision.to_string())))
 }
 
-/// Pops a unit from both and puts it back, possibly after a newer change of its key.
+/// Pops a key from the queue and the reference and puts it back, after a change of the key at revision
+/// `newer`, if set.
 fn put_back(
     fifo: &mut DeltaFifo<K>,
     keys: &mut Keys,

@@ -1,4 +1,5 @@
-//! Compares [`InOrder`] with a list of changes, in which a list or a resync is one change.
+//! Property test that compares [`InOrder`] with a reference: a vector of changes, in which a list or a resync
+//! is one change.
 
 use super::*;
 use crate::queue::InOrder;
@@ -12,7 +13,8 @@ struct Line {
 struct Waiting {
     source: u32,
     text: String,
-    /// The object of the change; a change without one is a batch of its own.
+    /// The name of the changed object. A change without a name (a list, resync or bookmark) is popped as a
+    /// batch of its own.
     name: Option<String>,
     is_list: bool,
 }

@@ -1,19 +1,20 @@
 //! An index of objects by values from objects of another kind, such as pods by the zone of their node.
 //!
-//! The index is separate from the two stores. Two handlers maintain it, one of each informer. Reads do not wait
-//! for the handlers. For infrequent queries no index is needed: [`indexer`](crate::indexer) shows how to query two
-//! caches.
+//! The index is separate from the two stores. It is maintained by two handlers, one at each informer. Reads
+//! do not wait for the handlers. Infrequent queries need no index: [`indexer`](crate::indexer) shows how to
+//! query two caches.
 //!
 //! # Guarantees
 //!
-//! - The index converges to the state of the two caches. Each cache may be ahead of it, by the events that its
-//!   handler has not received yet. The result does not depend on the order of changes in the two caches.
+//! - The index converges to the state of the two caches. Each cache may be ahead of the index by the events
+//!   that the cache's handler has not received yet. The result does not depend on the order of changes in the
+//!   two caches.
 //! - A change of an object re-evaluates that object only. An addition, change or deletion of another object
 //!   re-evaluates the objects that depend on it, and no others. An evaluation reads the caches of that time.
-//! - If a function fails or panics, that object is left out until it or a dependency changes;
-//!   [`DerivedIndex::errors`] has the reason. Other objects are not affected.
-//! - An object that can't be decoded counts with its last good state, which is the state that handlers received.
-//!   Without a good state it counts as absent.
+//! - If a function fails or panics for an object, the index omits that object until it or a dependency
+//!   changes; [`DerivedIndex::errors`] returns the reason. Other objects are not affected.
+//! - For an object that can't be decoded, the index uses its last good state, which is the state that
+//!   handlers received. Without a good state, the object counts as absent.
 //! - Functions are called neither under a lock nor by readers.
 //!
 //! # Cost
@@ -91,9 +92,9 @@ use crate::{
 
 /// An index of objects by values from objects of another kind; clones share the same index.
 ///
-/// Dropping the last clone removes both handlers. An evaluation in progress completes, and no other one starts.
-/// When an informer stops, the index stays readable but receives no more events of that informer. Events that its
-/// handler had not received are missing.
+/// Dropping the last clone removes both handlers. An evaluation in progress completes, and no other
+/// evaluation starts. When an informer stops, the index stays readable but receives no more events of that
+/// informer. Events that its handler had not received are missing.
 #[derive_where(Clone)]
 pub struct DerivedIndex<K> {
     inner: Arc<Inner<K>>,
@@ -153,9 +154,9 @@ where
         )
     }
 
-    /// Like [`derived_index`](SharedInformer::derived_index), with functions that may fail.
+    /// Adds an index like [`derived_index`](SharedInformer::derived_index), with functions that may fail.
     ///
-    /// An object for which a function fails is left out, and [`DerivedIndex::errors`] has the reason.
+    /// The index omits an object for which a function fails, and [`DerivedIndex::errors`] returns the reason.
     ///
     /// # Errors
     /// As for [`SharedInformer::derived_index`].
@@ -235,13 +236,13 @@ impl<K> DerivedIndex<K> {
         &self.inner.name
     }
 
-    /// Returns the names of the objects with a value, in order.
+    /// Returns the names of the objects that have a value, in order.
     #[doc(alias = "IndexKeys")]
     pub fn names(&self, value: &str) -> Vec<ObjectName> {
         self.inner.board.values().names(value).cloned().collect()
     }
 
-    /// Returns the objects with a value, in order, in their current state in the cache.
+    /// Returns the objects that have a value, in order, in their current state in the cache.
     ///
     /// Objects that have been deleted from the cache or can't be decoded are left out. An object that has changed
     /// since its evaluation may no longer have the value.
@@ -275,7 +276,8 @@ impl<K> DerivedIndex<K> {
         self.len() == 0
     }
 
-    /// Returns the objects that are left out because a function failed, in order, each with the reason.
+    /// Returns the errors of the objects that the index omits because a function failed, in order of the
+    /// objects.
     pub fn errors(&self) -> Vec<IndexError> {
         self.inner.board.errors()
     }
@@ -319,7 +321,7 @@ impl<K> DerivedIndex<K> {
     }
 }
 
-/// The two registrations; both handlers are removed on drop.
+/// The registrations of both handlers of a derived index; the handlers are removed on drop.
 struct Handlers(Vec<Box<dyn Handler>>);
 
 impl Drop for Handlers {
@@ -330,7 +332,7 @@ impl Drop for Handlers {
     }
 }
 
-/// A registration, independent of the type of its objects.
+/// A handler's registration, independent of the type of the handler's objects.
 trait Handler: Send + Sync {
     fn has_synced(&self) -> bool;
     fn wait_for_sync(&self) -> WaitForSync;

@@ -136,23 +136,23 @@ pub trait EventHandler<K>: Send + 'static {
     fn handle(&mut self, event: Event<K>) -> impl Future<Output = ()> + Send;
 }
 
-/// The return type of a closure: `()`, or a future that returns `()`.
+/// The return type of a callback: `()`, or a future that returns `()`.
 ///
-/// `M` is a marker that distinguishes the two implementations.
+/// `M` is a marker that distinguishes the two implementations: [`Done`] or [`Waits`].
 pub trait Outcome<M>: Sealed<M> {
     #[doc(hidden)]
     fn into_waiting(self) -> Option<BoxFuture<'static, ()>>;
 }
 
-/// Marks a synchronous closure, whose work is done when it returns.
+/// Marker for [`Outcome`]: a synchronous closure, whose work is done when it returns.
 #[derive(Debug)]
 pub struct Done;
 
-/// Marks a closure that returns a future.
+/// Marker for [`Outcome`]: a closure that returns a future.
 #[derive(Debug)]
 pub struct Waits;
 
-/// Prevents other implementations of [`Outcome`], which could overlap with these two.
+/// Prevents other implementations of [`Outcome`], which could overlap with the two of this module.
 #[doc(hidden)]
 pub trait Sealed<M> {}
 
@@ -344,7 +344,7 @@ where
     }
 }
 
-/// A handler that adds the name of the object of every event to a work queue.
+/// A handler that adds the name of every event's object to a work queue.
 #[derive(Debug)]
 pub struct Enqueue {
     queue: Arc<RateLimitingQueue<ObjectName>>,

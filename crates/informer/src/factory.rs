@@ -106,7 +106,7 @@ struct Inner {
     definitions: Option<Definitions>,
 }
 
-/// The factory already has another informer of the type, so it cannot adopt this one.
+/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {
@@ -154,7 +154,7 @@ impl SharedInformerFactory {
         self.get_or_make(request, Want::Pinned).informer
     }
 
-    /// Returns the informer of a kind with its own options.
+    /// Returns the informer of a kind with the given options.
     ///
     /// Selectors and namespaces identify the informer: other selectors or namespaces create another informer.
     /// All other options must equal those of the first request. Must be called inside a Tokio runtime.

@@ -1,8 +1,8 @@
 //! The plain informer: one source, one store, one handler.
 //!
-//! Its handler receives more events than one of a [`SharedInformer`]: each item of each list and each resync is
-//! delivered as an update, changed or not. The informer can start with objects known from an earlier run. Objects
-//! that have disappeared since are then delivered as deleted.
+//! The handler of a plain informer receives more events than a handler of a [`SharedInformer`]: each item of
+//! each list and each resync is delivered as an update, changed or not. The informer can start with objects
+//! known from an earlier run. Objects that have disappeared since that run are then delivered as deleted.
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::Pod;
@@ -47,7 +47,7 @@ pub struct Informer;
 impl Informer {
     /// Returns a builder of an informer over a source, without a handler.
     ///
-    /// The default name of the informer is kind and scope.
+    /// The default name of the informer is its kind and scope, such as `pods in shop`.
     pub fn builder<K>(source: impl ListerWatcher) -> InformerBuilder<K, Callbacks<K>>
     where
         K: Resource + Send + Sync + 'static,
@@ -56,7 +56,7 @@ impl Informer {
         Self::builder_with_type(source, K::DynamicType::default())
     }
 
-    /// Like [`builder`](Self::builder), for a type that is only known at run time.
+    /// Returns a builder, like [`builder`](Self::builder), for a type that is known only at run time.
     pub fn builder_with_type<K>(
         source: impl ListerWatcher,
         dyntype: K::DynamicType,
@@ -91,7 +91,7 @@ where
 
     keeping_methods!(shared.keeping);
 
-    /// Sets the handler; [`Callbacks`] makes one of closures.
+    /// Sets the handler; [`Callbacks`] is a handler made of closures.
     pub fn handler<H2: EventHandler<K>>(self, handler: H2) -> InformerBuilder<K, H2> {
         InformerBuilder {
             shared: self.shared,
@@ -101,8 +101,8 @@ where
 
     /// Adds known objects to the store before the first list, without events for the handler.
     ///
-    /// An object that the first list contains is delivered as an update. An object that it does not contain is
-    /// delivered as [`Deleted::FinalStateUnknown`](crate::object::Deleted).
+    /// A known object that the first list contains is delivered as an update. A known object that the first
+    /// list does not contain is delivered as [`Deleted::FinalStateUnknown`](crate::object::Deleted).
     ///
     /// # Errors
     /// An object has no name.
@@ -118,7 +118,7 @@ where
     /// Sets the indices of the store.
     ///
     /// # Errors
-    /// Two of them have the same name.
+    /// Two of the indices have the same name.
     pub fn indexers(mut self, indexers: Indexers<K>) -> Result<Self, DuplicateIndex> {
         self.shared = self.shared.indexers(indexers)?;
         Ok(self)
@@ -130,7 +130,7 @@ where
         self
     }
 
-    /// Creates the informer: its store to read from, and the controller that runs it.
+    /// Creates the informer: the store, which the program reads, and the controller, which runs the informer.
     ///
     /// Must be called inside a Tokio runtime.
     pub fn build(self) -> (Indexer<K>, Controller<K>)

@@ -14,8 +14,8 @@ use crate::{
 
 /// Reads the cache of one informer.
 ///
-/// Cheap to clone. Each call reads the state of the cache at the time of the call. Returned objects are shared
-/// with the cache and can't be modified:
+/// A lister is cheap to clone. Each call reads the state of the cache at the time of the call. Returned
+/// objects are shared with the cache and can't be modified:
 ///
 /// ```compile_fail,E0594
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -53,7 +53,7 @@ pub enum GetError {
 }
 
 impl GetError {
-    /// Returns the decoded body of an object that was found under a name.
+    /// Returns the decoded body of an object, or an error if `found` is `None` or the body does not decode.
     pub(crate) fn or_body<K>(
         kind: &str,
         name: &ObjectName,
@@ -68,7 +68,7 @@ impl GetError {
 }
 
 impl<K: Resource> Lister<K> {
-    /// Creates a lister of this store; `kind` is the kind of its objects in errors.
+    /// Creates a lister of this store; errors name `kind` as the kind of the objects.
     pub fn new(indexer: Indexer<K>, kind: impl Into<Arc<str>>) -> Self {
         Self {
             indexer,
@@ -78,9 +78,9 @@ impl<K: Resource> Lister<K> {
 
     /// Returns a snapshot of the cache.
     ///
-    /// A controller that lists objects and then deletes missing ones reads two things from one snapshot: the
-    /// objects, and how many objects of the namespace are broken ([`Snapshot::broken_in`]). Broken objects are not
-    /// in the list.
+    /// A controller that deletes objects which a list does not contain reads two things from one snapshot:
+    /// the list, and the number of broken objects in the namespace ([`Snapshot::broken_in`]). The list does
+    /// not contain broken objects.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.indexer.snapshot()
     }
@@ -103,21 +103,21 @@ impl<K: Resource> Lister<K> {
         GetError::or_body(&self.kind, name, self.find(name))
     }
 
-    /// Returns the handle of this name, also if its last state could not be decoded.
+    /// Returns the object of this name as a handle, even if its last state could not be decoded.
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         self.indexer.get(name)
     }
 
     /// Returns the objects that match a label selector, ordered by namespace and name.
     ///
-    /// All objects are from one snapshot. Only the returned handles are cloned.
+    /// All objects are from one snapshot. The call clones only the handles of the returned objects.
     #[doc(alias = "ListAll")]
     #[doc(alias = "List")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
         matching(self.indexer.snapshot(), Plan::default(), selector)
     }
 
-    /// Returns the objects that match a label selector and a field selector, like [`Lister::list`].
+    /// Returns the objects that match a label selector and a field selector, ordered like [`Lister::list`].
     ///
     /// Each field is looked up in the index of the same name; see [`Snapshot::by_fields`].
     ///
@@ -164,7 +164,7 @@ impl<K: Resource> NamespaceLister<K> {
         self.lister.get(&self.name(name))
     }
 
-    /// Returns the handle of this name, also if its last state could not be decoded.
+    /// Returns the object of this name as a handle, even if its last state could not be decoded.
     pub fn find(&self, name: &str) -> Option<Object<K>> {
         self.lister.find(&self.name(name))
     }
@@ -192,7 +192,7 @@ impl<K: Resource> NamespaceLister<K> {
         Ok(matching(snapshot, plan, selector))
     }
 
-    /// Returns the plan of this namespace, or of all namespaces if it is empty.
+    /// Returns a query plan for this namespace, or for all namespaces if the namespace is empty.
     fn plan(&self) -> Plan {
         let mut plan = Plan::default();
         if !self.namespace.is_empty() {
@@ -206,7 +206,7 @@ impl<K: Resource> NamespaceLister<K> {
     }
 }
 
-/// Iterates over an owned snapshot, in slices, without borrowing it or building a whole list.
+/// Iterates over the selected objects of a snapshot in slices, without building the whole list.
 fn matching<K: Resource>(
     snapshot: Snapshot<K>,
     plan: Plan,

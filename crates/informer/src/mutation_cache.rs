@@ -1,4 +1,4 @@
-//! An overlay of a program's own writes over an informer's cache, until the cache has caught up with them.
+//! An overlay of a program's own writes over an informer's cache, until the cache contains them.
 //!
 //! - A read returns the newer of the cached state and the local write, by revision.
 //! - An object that was deleted through the overlay is hidden, even if the cache still has it.
@@ -7,8 +7,8 @@
 //!   receives the deletion of its object. With a [`DeltaFifo`](crate::queue::DeltaFifo) a write may stay a moment
 //!   longer, because the cache's objects may be newer than its revision.
 //! - Each write and deletion has a maximum lifetime, and their number is limited.
-//! - [`MutationCache::lapsed`] reports the writes that ended although the cache never showed them. Readers then
-//!   see another state, possibly without an event.
+//! - [`MutationCache::lapsed`] reports the writes that the overlay dropped although the cache never contained
+//!   them. Readers then see another state, possibly without an event.
 //!
 //! If the caller can wait, [`wait_for_revision`](SharedInformer::wait_for_revision) is simpler.
 //!
@@ -50,24 +50,24 @@ use crate::{
     shared_informer::SharedInformer,
 };
 
-/// Default maximum number of writes, and of deletions; equal to client-go's `defaultMaxSize`.
+/// Default maximum number of writes, and also of deletions; equal to client-go's `defaultMaxSize`.
 pub const CAPACITY: usize = 100;
 
 /// Default maximum lifetime of a write or a deletion; equal to client-go's default.
 pub const TTL: Duration = Duration::from_secs(5 * 60);
 
-/// Reads an informer's cache with local writes laid over it; clones share the same overlay.
+/// Reads an informer's cache and shows local writes over it; clones share the same overlay.
 ///
 /// # Visibility
 ///
-/// A write is shown as the server returned it, without the informer's transform, and even if the informer's
-/// selector excludes it, until the cache has passed it.
+/// A write is visible as the server returned it, without the informer's transform, and even if the informer's
+/// selector excludes it. It is visible until the cache has reached its revision.
 ///
-/// A deletion hides the object with its uid; another object of the same name is shown. A deletion is kept for its
-/// whole lifetime, to reject writes of that uid that are put after it.
+/// A deletion hides the object with its uid; another object of the same name is visible. A deletion is kept
+/// for its whole lifetime, to reject writes of that uid that are added after the deletion.
 ///
-/// All writes and deletions are dropped when the server's revision goes backwards, because revisions before and
-/// after are not comparable.
+/// All writes and deletions are dropped when the server's revision goes backwards, because revisions before
+/// and after the rollback are not comparable.
 ///
 /// # Limits
 ///
@@ -90,7 +90,7 @@ pub struct MutationCache<K> {
 /// State shared by the clones of an overlay.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Notified when a name lapses and when the overlay becomes non-empty, if there are listeners.
+    /// Notified when a write lapses or the overlay gets its first entry, if there are [`Lapsed`] streams.
     changed: Notify,
 }
 
@@ -99,7 +99,7 @@ struct Laid<K> {
     listeners: Listeners,
 }
 
-/// Builder of a [`MutationCache`]; sets its limits.
+/// Builder of a [`MutationCache`], with its capacity, its maximum lifetime and the visibility of new objects.
 #[must_use]
 #[derive_where(Debug)]
 pub struct Builder<K> {
@@ -139,7 +139,7 @@ where
 // === impl Builder ===
 
 impl<K> Builder<K> {
-    /// Sets the maximum number of writes, and of deletions; at least one of each.
+    /// Sets the maximum number of writes, and also of deletions; each is at least one.
     pub fn capacity(mut self, objects: usize) -> Self {
         self.limits.capacity = objects.max(1);
         self
@@ -199,7 +199,7 @@ where
         }
     }
 
-    /// Adds an object, as a write returned it, to the overlay and returns its name.
+    /// Adds an object, in the state that a write request returned, to the overlay, and returns its name.
     ///
     /// An object that is older than the cache, another write, or a deletion is ignored.
     ///
@@ -234,7 +234,7 @@ where
         GetError::or_body(&self.kind, name, self.find(name))
     }
 
-    /// Returns the handle of this name, also if its last state could not be decoded.
+    /// Returns the object of this name as a handle, even if its last state could not be decoded.
     #[doc(alias = "GetByKey")]
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         let (seen, cached) = self.with(|layer, cache| {
@@ -256,7 +256,7 @@ where
         merge(cached, &views, matches)
     }
 
-    /// Returns the objects with an index value, in order.
+    /// Returns the objects that have an index value, in order.
     ///
     /// The index's function is called for the writes in the overlay.
     ///
@@ -276,7 +276,7 @@ where
         }))
     }
 
-    /// Returns the number of writes that the cache has not caught up with.
+    /// Returns the number of writes that the cache does not contain yet.
     pub fn pending(&self) -> usize {
         self.with(Layer::pending)
     }
@@ -321,12 +321,13 @@ where
         Lapsed::new(self.clone())
     }
 
-    /// Returns the views that differ from the cache, with the snapshot of the cache. Calls no user code.
+    /// Returns a snapshot of the cache, and the names for which the overlay differs from it. Calls no user
+    /// code.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
 
-    /// Drops all ended writes and deletions. Returns the expiry of the next one, if any.
+    /// Drops all ended writes and deletions. Returns the next time at which an entry expires, if any.
     fn settle(&self) -> Option<Instant> {
         self.with(|layer, cache| {
             layer.settle(cache);
@@ -334,7 +335,8 @@ where
         })
     }
 
-    /// Calls `act` with a snapshot that is taken under the lock, so that snapshots never go back in time.
+    /// Calls `act` with the entries and a snapshot taken under the lock, so that snapshots never go back in
+    /// time.
     fn with<R>(&self, act: impl FnOnce(&mut Layer<K>, &Snapshot<K>) -> R) -> R {
         let mut laid = self.shared.laid.lock();
         let Laid { layer, listeners } = &mut *laid;
@@ -354,7 +356,7 @@ where
     }
 }
 
-/// Returns the cached objects without those that `views` replaces, and the matching writes, in order.
+/// Returns the cached objects that `views` does not replace, and the matching local writes, in order.
 fn merge<'a, K: 'a>(
     cached: impl Iterator<Item = &'a Object<K>>,
     views: &BTreeMap<ObjectName, View<K>>,

@@ -4,8 +4,8 @@
 //!
 //! - The cache converges to the server's collection. Each object goes through a subsequence of its states on the
 //!   server, in order.
-//! - A handler receives one event at a time, after the cache has changed. The cache may be further ahead. The
-//!   events of one object lead to its state in the cache.
+//! - A handler receives one event at a time, after the cache contains the change; the cache may be newer. The
+//!   last event of an object carries the object's state in the cache.
 //! - Kind, namespace and name identify an object; the uid does not. One update may stand for a deletion and
 //!   recreation.
 //! - A deletion carries the last state of the object, or the last known state if the watch missed the deletion.
@@ -74,7 +74,7 @@ use crate::{
     warm_start::Snapshotter,
 };
 
-/// The informer has stopped or is stopping.
+/// Error of a call on an informer that has stopped or is stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer has stopped")]
 pub struct Stopped;
@@ -128,7 +128,7 @@ struct Shared<K> {
     /// Parent span of the handlers' spans.
     span: tracing::Span,
     snapshotter: Option<Arc<Snapshotter<K>>>,
-    /// Channel to the queue; a weak sender, so that it does not keep the channel open.
+    /// Weak sender to the queue's channel, to count the changes in it; does not keep the channel open.
     channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -145,7 +145,7 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Returns a builder of an informer over a source. Its default name is kind and scope: `pods in shop`.
+    /// Returns a builder of an informer over a source. The default name is kind and scope: `pods in shop`.
     #[doc(alias = "NewSharedInformer")]
     #[doc(alias = "NewSharedIndexInformer")]
     #[doc(alias = "NewSharedIndexInformerWithOptions")]
@@ -156,7 +156,7 @@ where
         Builder::new(Arc::new(source), K::DynamicType::default())
     }
 
-    /// Like [`builder`](Self::builder), for a type that is only known at run time.
+    /// Returns a builder, like [`builder`](Self::builder), for a type that is known only at run time.
     pub fn builder_with_type(source: impl ListerWatcher, dyntype: K::DynamicType) -> Builder<K> {
         Builder::new(Arc::new(source), dyntype)
     }
@@ -168,7 +168,7 @@ where
         HandlerBuilder::new(self.clone(), handler, std::any::type_name::<H>().to_owned())
     }
 
-    /// Returns a builder for a handler of closures, with a callback (object, is initial) for additions.
+    /// Returns a builder of a handler with one callback, for added objects: (object, is in initial list).
     #[doc(alias = "AddFunc")]
     #[doc(alias = "OnAdd")]
     #[track_caller]
@@ -179,9 +179,9 @@ where
         self.callbacks(Callbacks::new().on_add(callback), Location::caller())
     }
 
-    /// Returns a builder for a handler of closures, with a callback (old, new) for updates.
+    /// Returns a builder of a handler with one callback, for updates: (old state, new state).
     ///
-    /// The old state is the one that was delivered last.
+    /// The old state is the state that the handler received last.
     #[doc(alias = "UpdateFunc")]
     #[doc(alias = "OnUpdate")]
     #[track_caller]
@@ -192,7 +192,7 @@ where
         self.callbacks(Callbacks::new().on_update(callback), Location::caller())
     }
 
-    /// Returns a builder for a handler of closures, with a callback for deletions.
+    /// Returns a builder of a handler with one callback, for deletions.
     #[doc(alias = "DeleteFunc")]
     #[doc(alias = "OnDelete")]
     #[track_caller]
@@ -251,7 +251,7 @@ where
         self.add_one(Indexers::new().with(name, values)).await
     }
 
-    /// Adds an index whose function may fail; such objects are left out and counted in the status.
+    /// Adds an index whose function may fail. The index omits objects that fail, and the status counts them.
     ///
     /// # Errors
     /// As for [`SharedInformer::add_index`].
@@ -353,7 +353,7 @@ impl<K> SharedInformer<K> {
 
     /// Returns whether the first list is in the cache.
     ///
-    /// Stays true after an orderly stop; false after the informer has [failed](crate::status::Status::failure).
+    /// The result stays true after a stop, and is false after a [failure](crate::status::Status::failure).
     /// Handlers may not have received the whole list yet; see [`Registration::has_synced`].
     #[doc(alias = "HasSynced")]
     #[doc(alias = "HasSyncedChecker")]
@@ -390,7 +390,7 @@ impl<K> SharedInformer<K> {
         WaitForSync::informer(Arc::clone(name), Arc::clone(expects), self.status())
     }
 
-    /// Waits until the cache has a write, given as a revision or as the object that the write returned.
+    /// Waits until the cache contains a write, given as a revision or as the object that the write returned.
     ///
     /// An informer over several sources (namespaces) has an object when the source that holds it has reached the
     /// revision. For a revision alone, and for an object that no source holds, all sources must reach it. A source
@@ -456,7 +456,7 @@ impl<K> SharedInformer<K> {
         self.shared.roster.until_idle().await;
     }
 
-    /// Waits until the changes in the cache, which may be ahead, are in the handlers' buffers.
+    /// Waits until every change in the cache, which may be ahead, is also in the handlers' buffers.
     async fn handed_on(&self) {
         let (reply, settled) = oneshot::channel();
         if self.command(Command::Settle(reply)).is_ok() {
@@ -467,8 +467,8 @@ impl<K> SharedInformer<K> {
 
     /// Returns the status of every handler and subscription, in the order of registration.
     ///
-    /// Removed ones are not included. After the informer has ended, only subscriptions that have not reached their
-    /// end are included.
+    /// Removed handlers are not included. After the informer has ended, the result includes only
+    /// subscriptions that have not reached their end.
     pub fn handlers(&self) -> Vec<HandlerStatus> {
         self.shared.roster.status()
     }
@@ -478,7 +478,7 @@ impl<K> SharedInformer<K> {
         u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
     }
 
-    /// Resolves when the next batch after this call is visible to readers, or when the informer ends.
+    /// Resolves when a batch of changes after this call is visible to readers, or when the informer ends.
     pub(crate) fn applied(&self) -> Notified<'_> {
         self.shared.applied.notified()
     }

@@ -24,13 +24,13 @@ use crate::{
     object::ObjectName,
 };
 
-/// Returns the names of the objects that an object depends on.
+/// Function that returns the names of the objects that an object depends on.
 pub(super) type DependsOn<K> = Box<dyn Fn(&K) -> Result<Vec<ObjectName>, String> + Send + Sync>;
-/// Returns the values of an object, given the dependencies that were found.
+/// Function that returns the values of an object, given the dependencies that were found.
 pub(super) type ValuesOf<K, O> =
     Box<dyn Fn(&K, &[Arc<O>]) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
-/// The state of the index, and the claims of the handlers.
+/// The content of a derived index, and the objects that its handlers have claimed for an update.
 #[derive(Default)]
 pub(super) struct Board {
     kept: Mutex<Kept>,
@@ -41,7 +41,7 @@ pub(super) struct Board {
 #[derive(Default)]
 struct Kept {
     values: Postings,
-    /// Like `values`, with the names of an object's dependencies instead of values.
+    /// Index of the objects by the names of their dependencies.
     dependencies: Postings,
     errors: BTreeMap<ObjectName, IndexError>,
     claimed: BTreeSet<ObjectName>,
@@ -49,7 +49,7 @@ struct Kept {
 }
 
 impl Board {
-    /// Returns a copy of the objects by value.
+    /// Returns a copy of the index of objects by value.
     pub(super) fn values(&self) -> Postings {
         self.kept.lock().values.clone()
     }
@@ -58,7 +58,7 @@ impl Board {
         self.kept.lock().errors.values().cloned().collect()
     }
 
-    /// Returns the names of the objects that depend on another one.
+    /// Returns the names of the objects that depend on the object `other`.
     fn dependants(&self, other: &ObjectName) -> Vec<ObjectName> {
         let dependencies = self.kept.lock().dependencies.clone();
         dependencies.names(other.as_str()).cloned().collect()
@@ -121,7 +121,7 @@ impl Claim {
     }
 }
 
-/// The two caches, the functions that evaluate their objects, and the resulting index.
+/// Updates a derived index: has the two caches, the functions that evaluate objects, and the index.
 pub(super) struct Maintenance<K, O> {
     pub(super) name: Arc<str>,
     pub(super) objects: Indexer<K>,
@@ -133,7 +133,7 @@ pub(super) struct Maintenance<K, O> {
 }
 
 impl<K, O> Maintenance<K, O> {
-    /// Updates the entries of every object that depends on another one, which was added, changed or deleted.
+    /// Updates the entries of every object that depends on `other`, which was added, changed or deleted.
     pub(super) async fn update_dependants(&self, other: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
@@ -148,7 +148,7 @@ impl<K, O> Maintenance<K, O> {
         }
     }
 
-    /// Evaluates an object from both caches, and updates its entries.
+    /// Evaluates an object from both caches, and updates its entries in the index.
     pub(super) async fn update(&self, name: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
@@ -183,7 +183,7 @@ impl<K, O> Maintenance<K, O> {
     }
 }
 
-/// Handler of the indexed objects.
+/// Handler of the indexed objects: updates the object of each event.
 pub(super) struct Objects<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Objects<K, O> {
@@ -194,7 +194,7 @@ impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Obj
     }
 }
 
-/// Handler of the objects that indexed objects depend on.
+/// Handler of the objects that indexed objects depend on: updates the dependants of the object of each event.
 pub(super) struct Others<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<O> for Others<K, O> {

@@ -59,7 +59,7 @@ impl FactoryBuilder {
         }
     }
 
-    /// Sets the options for informers of one type; their own options have precedence.
+    /// Sets the options for informers of one type; the options of a single informer have precedence.
     ///
     /// This is `ByObject` in controller-runtime. [`InformerOptions`] has the table of precedence. If two calls
     /// for one type set the same option, the later call applies to it.
@@ -87,7 +87,7 @@ impl FactoryBuilder {
 
     /// Sets the resync period for informers of one type; zero disables the resync.
     ///
-    /// Short for [`FactoryBuilder::for_type`].
+    /// This is a short form of [`FactoryBuilder::for_type`].
     #[doc(alias = "WithCustomResyncConfig")]
     pub fn resync_for<K: 'static>(mut self, period: Duration) -> Self {
         self.defaults
@@ -112,7 +112,8 @@ impl FactoryBuilder {
 
     /// Sets a function that changes each object of one type once before the cache and handlers receive it.
     ///
-    /// It applies to informers whose own options have no transform. Short for [`FactoryBuilder::for_type`].
+    /// It applies to informers whose own options have no transform. This is a short form of
+    /// [`FactoryBuilder::for_type`].
     #[doc(alias = "WithTransform")]
     pub fn transform_for<K: Resource + 'static>(
         mut self,
@@ -173,7 +174,7 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets a function that changes the options of every list and watch just before it is sent.
+    /// Sets a function that changes the options of every list and watch just before the request is sent.
     #[doc(alias = "WithTweakListOptions")]
     pub fn tweak_list_options(
         mut self,

@@ -12,12 +12,12 @@ use crate::status::{SyncError, WaitForSync};
 /// The informers can have any types and belong to any factories.
 ///
 /// # Cancel safety
-/// Dropping it loses nothing.
+/// Dropping the future has no effect on the informers.
 #[must_use = "nothing waits until this is awaited"]
 #[derive(Debug)]
 pub struct WaitForCacheSync(pub(super) Vec<WaitForSync>);
 
-/// Combines several waits into one; it also waits for informers that are not started yet.
+/// Combines several waits into one wait, which also waits for informers that are not started yet.
 ///
 /// See [`SharedInformer::wait_for_sync`](crate::SharedInformer::wait_for_sync).
 #[doc(alias = "WaitForNamedCacheSync")]
@@ -42,7 +42,7 @@ impl WaitForCacheSync {
     }
 }
 
-/// The error of a wait in which some informers did not sync, with the reason of each.
+/// Error of a wait for several informers: the informers that did not sync, each with the reason.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CacheSyncError {

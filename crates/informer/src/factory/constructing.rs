@@ -8,27 +8,27 @@ use std::cell::RefCell;
 use super::registry::{Key, RegistryId};
 
 thread_local! {
-    /// The constructions of this thread, outermost first.
+    /// Informers that constructors on this thread are creating, outermost first.
     static CONSTRUCTING: RefCell<Vec<UnderConstruction>> = const { RefCell::new(Vec::new()) };
 }
 
 struct UnderConstruction {
     registry: RegistryId,
     key: Key,
-    /// `true` after the constructor requested the same informer.
+    /// Whether the constructor has requested the informer that it creates.
     recursed: bool,
 }
 
-/// Marks one informer as under construction on this thread until it is dropped.
+/// Guard that marks one informer as under construction on this thread until the guard is dropped.
 ///
-/// The drop also removes the mark if the constructor panics.
+/// The mark is also removed if the constructor panics.
 pub(super) struct Constructing {
-    /// Index among the constructions of this thread.
+    /// Index of this construction in the thread's list of constructions.
     depth: usize,
 }
 
 impl Constructing {
-    /// Returns `None` if this thread already constructs the same informer.
+    /// Marks an informer as under construction; returns `None` if this thread is already constructing it.
     pub(super) fn begin(registry: RegistryId, key: &Key) -> Option<Self> {
         if note(registry, key) {
             return None;
@@ -44,7 +44,7 @@ impl Constructing {
         Some(Self { depth })
     }
 
-    /// Returns whether the constructor requested the same informer.
+    /// Returns whether the constructor has requested the informer that it creates.
     pub(super) fn recursed(&self) -> bool {
         CONSTRUCTING.with_borrow(|constructing| constructing[self.depth].recursed)
     }
@@ -56,7 +56,7 @@ impl Drop for Constructing {
     }
 }
 
-/// Records a request for an informer; returns whether this thread constructs that informer.
+/// Records a request for an informer, and returns whether this thread is constructing that informer.
 pub(super) fn note(registry: RegistryId, key: &Key) -> bool {
     CONSTRUCTING.with_borrow_mut(|constructing| {
         let mut constructing = constructing.iter_mut();

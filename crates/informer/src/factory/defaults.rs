@@ -20,30 +20,30 @@ use crate::{
     shared_informer::LoopOptions,
 };
 
-/// Receives the name of an informer and an error of that informer.
+/// Error handler of a factory; receives the name of an informer and an error of that informer.
 pub(super) type FactoryErrorHandler = Arc<dyn Fn(&str, &Error) + Send + Sync>;
 
 pub(super) type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Defaults {
-    /// The selection for all kinds.
+    /// Selectors, request options and namespaces for all kinds.
     pub(super) level: Level,
     pub(super) loop_options: LoopOptions,
     pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: ByType,
-    /// The options that types inherit from other types of the same kind, most specific first.
+    /// Options that a type inherits from another type of the same kind, for example `Pruned<Pod>` from `Pod`.
     ///
-    /// The first map is for the types of its pruned objects and of its metadata, the second for its pruned
-    /// metadata.
+    /// The first map has the options for pruned objects and for metadata. The second map has the less
+    /// specific options for pruned metadata.
     inherited: [ByType; 2],
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
     pub(super) seed: Option<u64>,
 }
 
-/// The [`InformerOptions`] for types.
+/// Map from a Rust type to the [`InformerOptions`] for that type.
 #[derive(Default)]
 struct ByType(BTreeMap<TypeId, Box<dyn Any + Send + Sync>>);
 
@@ -112,8 +112,8 @@ impl Defaults {
 
     /// Returns the transform of an informer.
     ///
-    /// It runs the transform of all metadata first, then the most specific transform for the object's
-    /// namespace.
+    /// The transform first runs the factory's transform of all metadata, then the most specific transform for
+    /// the object's namespace.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,

@@ -22,22 +22,24 @@ use crate::{
     shared_informer::{SharedInformer, Stopped},
 };
 
-/// The metadata is enough: only the existence of a definition matters.
+/// Cached form of a definition; metadata is enough, because only the existence of a definition matters.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
-/// The state of a kind's definition, and a hold of the informer that reports it.
+/// A hold of the informer of definitions, and a receiver of the state of one kind's definition.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
-/// The definitions' states, shared with the informers that follow them.
+/// States of the followed definitions, shared with the informers that follow them.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// By the definition's name, which is `<plural>.<group>` of the kind.
+    /// Sender of each definition's state, by the definition's name: `<plural>.<group>` of the kind.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// The informer of definitions that has the handler; replaced if it was stopped.
+    /// Informer of definitions with which the handler is registered; replaced after that informer was
+    /// stopped.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 
-/// The handler of definition events. It reports the state in the cache, which is never behind the events.
+/// Handler of definition events. It reports the definition's state in the cache, which is never older than
+/// the event.
 struct Hearing {
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
     definitions: Indexer<Metadata>,
@@ -101,8 +103,8 @@ impl Definitions {
 impl SharedInformerFactory {
     /// Returns the function that subscribes an informer to its kind's definition when it starts.
     ///
-    /// The function returns `None` if the factory does not follow definitions, the kind cannot have one, or the
-    /// factory was dropped.
+    /// The function returns `None` if the factory does not follow definitions, the kind cannot have a
+    /// definition, or the factory was dropped.
     pub(super) fn will_follow(
         &self,
         key: &Key,

@@ -39,7 +39,7 @@ const GROUPS: &str = "/apis";
 pub struct Discovered {
     /// The names of the kind, in the requested version or the preferred version of its group.
     pub resource: ApiResource,
-    /// Whether its objects are in namespaces.
+    /// Whether the objects of the kind are in namespaces.
     pub namespaced: bool,
     /// The verbs that the server supports for the kind, such as `list` and `watch`.
     pub verbs: Vec<String>,
@@ -76,8 +76,8 @@ pub enum DiscoverError {
     Unknown {
         /// The requested name.
         name: String,
-        /// The groups with their versions for which the server has no current data, because the API server that
-        /// serves them does not respond. The kind may be in one of these groups.
+        /// Groups, with versions, for which the server has no current data, because their API server does not
+        /// respond. The kind may be in one of these groups.
         stale: Vec<String>,
     },
     /// The request failed, or the response is not a discovery document.
@@ -139,7 +139,7 @@ pub(super) async fn discover_all(
     Ok(kinds)
 }
 
-/// One interpretation of a name.
+/// One interpretation of a requested name, such as `pods.v1.`, as resource, version and group.
 struct Wanted<'a> {
     resource: &'a str,
     version: Option<&'a str>,
@@ -241,7 +241,7 @@ impl Catalogue {
     }
 }
 
-/// Returns `None` if the server does not report the names of the kind.
+/// Converts a kind of a discovery response; returns `None` if the response lacks the names of the kind.
 fn discovered(group: &str, version: &str, served: APIResourceDiscovery) -> Option<Discovered> {
     let (plural, kind) = (served.resource?, served.response_kind?.kind?);
     let gvk = GroupVersionKind::gvk(group, version, &kind);

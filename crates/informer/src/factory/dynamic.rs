@@ -1,6 +1,6 @@
 //! Informers and discovery for kinds that are known only at run time.
 //!
-//! An informer caches whole objects or only their metadata. Nothing that discovery finds is cached.
+//! An informer caches whole objects or only their metadata. The results of discovery are not cached.
 
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 
@@ -51,7 +51,7 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns the informer of a kind that is known only at run time, with its own options.
+    /// Returns the informer of a kind that is known only at run time, with the given options.
     ///
     /// Selectors and namespaces identify the informer: other selectors or namespaces create another informer.
     /// All other options must equal those of the first request.
@@ -89,7 +89,7 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns the informer of the metadata of a kind that is known only at run time, with its own options.
+    /// Returns the informer of the metadata of a kind that is known only at run time, with the given options.
     ///
     /// # Errors
     /// As for [`SharedInformerFactory::for_resource_with`].
@@ -104,15 +104,15 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Requests from the server the kind with one of the names that `kubectl` accepts.
+    /// Looks up a kind on the server by any of the names that `kubectl` accepts.
     ///
     /// Examples are `pods`, `pod`, `Pod`, `po`, `deployments.apps` and `deployments.v1.apps`, in upper or lower
     /// case. If the name has no group, the core group has precedence, then the other groups in the server's
     /// order. If it has no version, the group's preferred version is used. A short name matches only if no full
     /// name matches.
     ///
-    /// It sends one request if the name contains its group or is a full name of the core group, and two
-    /// requests otherwise. The result is not cached, so a newly added definition is found.
+    /// The look-up sends one request if the name contains its group or is a full name of the core group, and
+    /// two requests otherwise. The result is not cached, so a newly added definition is found.
     ///
     /// ```no_run
     /// # async fn example(
@@ -134,9 +134,10 @@ impl SharedInformerFactory {
         discovery::discover(&*self.inner.client, name).await
     }
 
-    /// Requests every kind that the server knows, in its group's preferred version and the server's order.
+    /// Requests every kind that the server serves, each in the preferred version of its group.
     ///
-    /// It sends two requests. Some kinds can only be created, see [`Discovered::serves`].
+    /// The kinds are in the server's order. The look-up sends two requests. Some kinds can only be created,
+    /// see [`Discovered::serves`].
     ///
     /// # Errors
     /// A request fails, as for [`SharedInformerFactory::discover`].

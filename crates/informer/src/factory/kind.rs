@@ -12,7 +12,7 @@ use super::{
     options::OptionsConflict,
 };
 
-/// A description of a kind at run time.
+/// Describes a kind that is known only at run time.
 ///
 /// An `ApiResource` contains the names only. The types of discovery ([`Discovered`] here, the pair in
 /// `kube_client::discovery`) also report whether the kind is namespaced and can be watched.
@@ -20,12 +20,12 @@ pub trait KindRef {
     /// Returns the names of the kind.
     fn api_resource(&self) -> &ApiResource;
 
-    /// Returns whether its objects are in namespaces; `None` if that is unknown.
+    /// Returns whether the objects of the kind are in namespaces; `None` if that is unknown.
     fn is_namespaced(&self) -> Option<bool> {
         None
     }
 
-    /// Returns whether the server can list and watch it; `None` if that is unknown.
+    /// Returns whether the server can list and watch the kind; `None` if that is unknown.
     fn is_watchable(&self) -> Option<bool> {
         None
     }
@@ -73,7 +73,7 @@ pub enum KindError {
     /// A name is missing, or is not valid as a segment of a URL path.
     #[error("invalid {field} {value:?} of a kind")]
     Malformed {
-        /// `group`, `version`, `apiVersion`, `kind` or `plural`.
+        /// Name of the invalid field: `group`, `version`, `apiVersion`, `kind` or `plural`.
         field: &'static str,
         /// The value of the field.
         value: String,

@@ -69,10 +69,10 @@ impl<K> Drop for Hold<K> {
 impl SharedInformerFactory {
     /// Returns a hold of the informer of a kind; the informer runs at once.
     ///
-    /// It needs no [`SharedInformerFactory::start`]. It ends by itself if the last hold is dropped and no new
-    /// one is requested within the factory's [grace](super::FactoryBuilder::idle_grace). A request within this
-    /// time returns the same informer without a new list. A later request returns a new informer. Must be
-    /// called inside a Tokio runtime.
+    /// The informer needs no [`SharedInformerFactory::start`]. It ends if the last hold is dropped and no new
+    /// hold is requested within the factory's [grace](super::FactoryBuilder::idle_grace). A request within
+    /// this time returns the same informer without a new list. A later request returns a new informer. Must
+    /// be called inside a Tokio runtime.
     ///
     /// [`SharedInformerFactory::informer`] returns the same informer, and pins it: it then runs until it is
     /// stopped or the factory ends, even without a hold.
@@ -96,7 +96,7 @@ impl SharedInformerFactory {
         self.hold_requested(Request::of_type(InformerOptions::new()))
     }
 
-    /// Returns a hold of an informer with its own options, see [`SharedInformerFactory::informer_with`].
+    /// Returns a hold of an informer with the given options, see [`SharedInformerFactory::informer_with`].
     ///
     /// # Errors
     /// An informer of this kind and scope exists with other options.
@@ -139,7 +139,7 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Ends the informer that [`SharedInformerFactory::informer`] returns, if there is one.
+    /// Ends the informer that [`SharedInformerFactory::informer`] returns; returns whether there was one.
     ///
     /// See [`SharedInformerFactory::stop_informer`].
     ///
@@ -159,8 +159,9 @@ impl SharedInformerFactory {
 
     /// Ends one informer of the factory, and waits until its tasks have ended.
     ///
-    /// It returns whether the factory had the informer. From the first poll on, the next request creates a new
-    /// informer with an empty cache and no handlers. The next [`SharedInformerFactory::start`] runs that one.
+    /// The method returns whether the factory had the informer. From the first poll on, the next request
+    /// creates a new informer with an empty cache and no handlers. The next [`SharedInformerFactory::start`]
+    /// runs the new informer.
     ///
     /// Existing references to the old informer stay valid. Its cache and its listers keep their last content.
     /// Its handlers receive no more events; undelivered events are discarded and counted. Registering a handler

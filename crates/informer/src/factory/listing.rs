@@ -1,7 +1,7 @@
 //! Type-independent access to the informers of a factory.
 //!
-//! It reports what each informer covers, how it keeps its objects, its status and its memory. It gives no
-//! access to the objects.
+//! [`AnyInformer`] reports what an informer covers, how it keeps its objects, its status and its memory. It
+//! gives no access to the objects.
 
 use std::{any::Any, fmt};
 
@@ -27,38 +27,38 @@ use crate::{
 ///
 /// [`SharedInformerFactory::informers`]: super::SharedInformerFactory::informers
 pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
-    /// Returns its name, as in logs and metrics.
+    /// Returns the informer's name, as in logs and metrics.
     fn name(&self) -> &str;
 
-    /// Returns the kind of its objects.
+    /// Returns the kind of the informer's objects.
     fn kind(&self) -> &ApiResource;
 
     /// Returns which objects the informer covers, and which of their fields it keeps.
     ///
-    /// `None` for an informer that the program created itself
+    /// Returns `None` for an informer that the program created itself
     /// ([`informer_for`](super::SharedInformerFactory::informer_for),
     /// [`adopt`](super::SharedInformerFactory::adopt)), because the factory does not know its sources.
     fn coverage(&self) -> Option<&Coverage>;
 
-    /// Returns a reader of its status, which includes the progress of its sources.
+    /// Returns a reader of the informer's status, which includes the progress of its sources.
     fn status(&self) -> StatusReader;
 
-    /// Returns the memory that its cache uses.
+    /// Returns the memory that the informer's cache uses.
     ///
-    /// It visits every object once, which takes some milliseconds per 100,000 objects.
+    /// The method visits every object once, which takes some milliseconds per 100,000 objects.
     fn memory(&self) -> Memory;
 
-    /// Returns the status of its handlers and subscriptions, in the order of their registration.
+    /// Returns the status of the informer's handlers and subscriptions, in the order of registration.
     ///
     /// The status contains the number of waiting events and how long they have waited.
     fn handlers(&self) -> Vec<HandlerStatus>;
 
-    /// Waits until it has synced, even if its factory has not been started yet.
+    /// Waits until the informer has synced, even if its factory has not been started yet.
     ///
     /// See [`SharedInformer::wait_for_sync`].
     fn wait_for_sync(&self) -> WaitForSync;
 
-    /// Returns whether it has ended.
+    /// Returns whether the informer has ended.
     fn is_stopped(&self) -> bool;
 }
 
@@ -69,7 +69,7 @@ pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
 )]
 pub trait Sealed {}
 
-/// The objects that an informer covers, and what it keeps of each.
+/// The objects that an informer covers, and the fields that it keeps of each object.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Coverage {
@@ -78,15 +78,15 @@ pub struct Coverage {
     /// A section whose namespace is `None` covers all namespaces that no other section names. A cluster-scoped
     /// kind has only this section.
     pub sections: Vec<CoveredNamespace>,
-    /// Whether it keeps only the metadata of the objects.
+    /// Whether the informer keeps only the metadata of the objects.
     pub is_metadata_only: bool,
-    /// How it keeps an object while no reader uses it.
+    /// How the cache keeps an object while no reader uses it.
     pub representation: Representation,
-    /// The only fields that it keeps, besides labels and the fields that identify an object.
+    /// If set, the informer keeps only these fields, labels, and the fields that identify an object.
     ///
-    /// `None` if it keeps all fields that are not in `pruned_fields`.
+    /// `None` if the informer keeps all fields that are not in `pruned_fields`.
     pub kept_fields: Option<Vec<FieldPath>>,
-    /// The fields that it drops.
+    /// Fields that the informer removes from each object.
     pub pruned_fields: Vec<FieldPath>,
 }
 
@@ -94,7 +94,7 @@ pub struct Coverage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoveredNamespace {
-    /// The name; `None` for all namespaces that no other section names.
+    /// Name of the namespace; `None` for all namespaces that no other section names.
     pub namespace: Option<String>,
     /// The label selector; empty selects all objects.
     pub labels: Selector,
@@ -106,12 +106,12 @@ pub struct CoveredNamespace {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Representation {
-    /// As a value of its Rust type.
+    /// The cache keeps a value of the object's Rust type.
     #[default]
     Decoded,
-    /// As the bytes that the server sent, until the first read decodes them.
+    /// The cache keeps the bytes that the server sent, until the first read decodes them.
     Lazy,
-    /// As compressed JSON.
+    /// The cache keeps compressed JSON.
     Packed,
 }
 

@@ -1,6 +1,7 @@
 //! Creates the informer of a request, or finds the one that exists.
 //!
-//! It combines the options of the request with the defaults of the factory. It does not start the informer.
+//! This module combines the options of the request with the defaults of the factory. It does not start the
+//! informer.
 
 use std::{any::TypeId, convert::Infallible, sync::Arc};
 
@@ -25,7 +26,7 @@ use crate::{
 };
 
 impl SharedInformerFactory {
-    /// Returns the key of the requested informer.
+    /// Returns the registry key of the requested informer: its type, kind and scope.
     pub(super) fn key<K: Resource + 'static>(&self, request: &Request<K>) -> Key {
         let defaults = &self.inner.defaults;
         Key {
@@ -139,7 +140,7 @@ impl SharedInformerFactory {
         builder.build()
     }
 
-    /// Returns the source that lists and watches one namespace, or all of them.
+    /// Returns the source that lists and watches the namespace of a section, or all namespaces.
     fn source<K: Resource>(&self, dyntype: &K::DynamicType, section: &Section) -> ListWatch<K> {
         let source = ListWatch::<K>::with_type(Arc::clone(&self.inner.client), dyntype)
             .namespace(&*section.namespace)
@@ -154,7 +155,8 @@ impl SharedInformerFactory {
 
 /// Returns the function that runs an informer until its lifetime is over.
 ///
-/// If the informer follows the definition of its kind, it holds the informer of definitions while it runs.
+/// If the informer follows the definition of its kind, the function also holds the informer of definitions
+/// while this informer runs.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,

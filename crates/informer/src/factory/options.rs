@@ -172,7 +172,7 @@ impl<K> InformerOptions<K> {
 
     /// Fills the options that are not set from `general`.
     ///
-    /// The namespace transforms are taken together with the namespaces.
+    /// The transforms of namespaces come from the same options as the list of namespaces.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {
@@ -206,7 +206,8 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Checks whether a request with these options can share an informer that `has` those.
+    /// Checks whether a request with these options can share an informer that was created with the options
+    /// `has`.
     ///
     /// A request without a name accepts any name.
     ///

@@ -41,10 +41,10 @@ pub(super) struct Key {
     pub(super) scope: Scope,
 }
 
-/// Runs an informer until its lifetime is over.
+/// Function that runs an informer until its lifetime is over.
 ///
-/// The future holds the lifetime until the informer's last task has ended. It is called without the lock,
-/// because it may register another informer.
+/// The returned future holds the lifetime until the informer's last task has ended. The function is called
+/// without the lock, because it may register another informer.
 pub(super) type Run = Box<dyn FnOnce(Lifetime) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// An informer that is ready to be spawned.
@@ -56,17 +56,17 @@ struct Begun {
 /// An informer that is not registered yet.
 pub(super) struct New<K> {
     pub(super) registered: Registered<K>,
-    /// `None` if the factory does not run it.
+    /// `None` if the factory does not run the informer.
     pub(super) run: Option<Run>,
 }
 
-/// A registered informer.
+/// Result of a look-up: a registered informer and the identity of its entry.
 pub(super) struct Lookup<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) id: EntryId,
 }
 
-/// Identifies a registry.
+/// Identifies a registry by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RegistryId(usize);
 
@@ -89,9 +89,10 @@ pub(super) enum Ending {
     NotHere,
     /// The informer did not run in this factory, and is no longer registered.
     ///
-    /// The value is its run function if it never ran. Dropping that function ends the informer.
+    /// The value is the informer's run function, if it never ran. Dropping that function ends the informer.
     Left(Option<Run>),
-    /// The informer was requested to stop, through this channel. The channel closes when its last task ends.
+    /// The informer was signalled to end through this channel, which closes when the informer's last task
+    /// ends.
     Told(Arc<watch::Sender<Demand>>),
 }
 
@@ -103,16 +104,16 @@ pub(super) struct Registry {
     stop: watch::Sender<bool>,
     /// The error of the first informer that failed.
     pub(super) failure: watch::Sender<Option<InformerError>>,
-    /// Never locked together with the state: a runtime that shuts down drops a spawned task at once, and
-    /// dropping it runs user code.
+    /// Tasks of the informers. Never locked together with the state: a runtime that shuts down drops a
+    /// spawned task at once, and dropping it runs user code.
     running: Mutex<JoinSet<()>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// In the order of their first requests.
+    /// Registered informers in the order of their first requests.
     entries: Vec<Entry>,
-    /// `true` after the first start.
+    /// Whether the factory was started.
     started: bool,
     shut_down: bool,
     next_id: u64,
@@ -123,7 +124,7 @@ struct Entry {
     key: Key,
     /// A [`Registered<K>`], where `K` is the type in the key.
     informer: Arc<dyn AnyInformer>,
-    /// `None` after the start, and for an adopted informer.
+    /// Run function of the informer; `None` after the start, and for an adopted informer.
     run: Option<Run>,
     demand: Arc<watch::Sender<Demand>>,
     pinned: bool,
@@ -211,7 +212,7 @@ impl Registry {
         Ok(Some(Lookup { informer, id }))
     }
 
-    /// Registers an informer of the program; returns `false` if the key has another informer.
+    /// Registers an informer that the program runs; returns `false` if the key has another informer.
     pub(super) fn adopt<K: Send + Sync + 'static>(
         &self,
         key: &Key,
@@ -315,7 +316,7 @@ impl Registry {
         self.stop.closed().await;
     }
 
-    /// Signals an informer to end, and frees its entry.
+    /// Signals an informer to end; the next request for its key creates a new informer.
     pub(super) fn end<K: 'static>(&self, informer: &SharedInformer<K>) -> Ending {
         let mut state = self.state.lock();
         let at = state.entries.iter().position(|entry| {
@@ -364,7 +365,7 @@ impl Registry {
         }
     }
 
-    /// Removes an informer that has no pin and no hold; returns `false` if it has one.
+    /// Removes an informer that has no pin and no hold; returns `false` if it has a pin or a hold.
     pub(super) fn retire(&self, id: EntryId) -> bool {
         let mut state = self.state.lock();
         if state.entry(id).is_some_and(|entry| entry.is_wanted()) {
@@ -385,7 +386,7 @@ impl Registry {
         drop(ended);
     }
 
-    /// Records the demand for an informer, and returns its run function if it must start.
+    /// Records the demand for an informer, and returns the informer if it must be spawned.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;

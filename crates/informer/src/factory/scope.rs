@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use crate::{logs, reflector::RequestOptions, selector::Selector};
 
-/// The name that means all namespaces that are not named beside it.
+/// Name in a list of namespaces that means all namespaces that the list does not name.
 const ALL: &str = "";
 
-/// The labels, fields and request options that are set in one place.
+/// Label selector, field selector and request options that are set at one level, such as one namespace.
 ///
-/// If a field is not set, the next place applies. An empty selector counts as set.
+/// If a field is not set, the field of the next level applies. An empty selector counts as set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     pub(super) labels: Option<Selector>,
@@ -19,7 +19,7 @@ pub(super) struct Selection {
     pub(super) requests: RequestOptions,
 }
 
-/// Defines the setters of [`Selection`] on a builder that has one at the given path.
+/// Generates the setters of [`Selection`] for a builder that has a selection at the given path.
 macro_rules! selection_methods {
     ($($path:ident).+) => {
         /// Selects only objects with these labels; the empty selector selects all.
@@ -40,25 +40,26 @@ macro_rules! selection_methods {
 }
 pub(super) use selection_methods;
 
-/// The selections for all kinds, for one type, or for one informer.
+/// The selections at one level of precedence: for all kinds, for one type, or for one informer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) everywhere: Selection,
-    /// By name. `None` means that the next level applies; an empty map means all namespaces.
+    /// Selection of each namespace, by name. `None` means that the next level applies; an empty map means all
+    /// namespaces.
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
 /// The objects that an informer covers: in each namespace, those that the section selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// At least one, ordered by namespace.
+    /// At least one section, ordered by namespace.
     pub(super) sections: Vec<Section>,
 }
 
 /// The selectors and request options of one namespace; each section is a source of the informer.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Empty for all namespaces that no other section names.
+    /// Name of the namespace; empty for all namespaces that no other section names.
     pub(super) namespace: String,
     pub(super) labels: Selector,
     pub(super) fields: String,
@@ -89,7 +90,7 @@ impl Selection {
 }
 
 impl Level {
-    /// Returns this level, with the parts that are not set taken from the more `general` level.
+    /// Returns this level, completed by the more `general` level where this level sets nothing.
     pub(super) fn or(self, general: Self) -> Self {
         Self {
             everywhere: self.everywhere.or(Some(&general.everywhere)),
@@ -97,14 +98,14 @@ impl Level {
         }
     }
 
-    /// Returns the selection for a namespace, completed by the one for all namespaces.
+    /// Returns the selection for a namespace, completed by the selection for all namespaces.
     fn of(&self, namespace: &str) -> Selection {
         let named = self.namespaces.as_ref();
         let here = named.and_then(|named| named.get(namespace)).cloned();
         here.unwrap_or_default().or(Some(&self.everywhere))
     }
 
-    /// Returns the name of the first request option that differs in any namespace.
+    /// Returns the name of the first request option that differs between the two levels in any namespace.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let named = [self, other].map(|level| level.namespaces.iter().flatten());
         let mut named = named.into_iter().flatten();

@@ -1,4 +1,4 @@
-//! [`Lapsed`]: a stream of the names of lapsed writes, which may have no event.
+//! [`Lapsed`]: a stream of the names of lapsed writes, for which handlers may receive no event.
 //!
 //! Guarantees:
 //!
@@ -7,8 +7,8 @@
 //! - Lapses are detected by a read or write of any clone of the overlay, after a batch of the informer, and by a
 //!   timer at the expiry of the oldest write.
 //!
-//! Without a stream there is no timer, and no lapse is recorded. Without a write, a stream waits for the next
-//! write.
+//! Without a stream there is no timer, and no lapse is recorded. While the overlay is empty, a stream waits
+//! for the next write.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,7 +53,7 @@ impl Lapsed {
 
     /// Returns the next name, or `None` when the informer has ended.
     ///
-    /// Like `StreamExt::next`, without the import.
+    /// The method does the same as `StreamExt::next`, without an import of that trait.
     ///
     /// # Cancel safety
     /// Dropping the future loses no name.
@@ -70,7 +70,7 @@ impl Stream for Lapsed {
     }
 }
 
-/// The names that each stream has not delivered yet.
+/// Names that lapsed and that a stream has not delivered yet, for each stream.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     next: u64,

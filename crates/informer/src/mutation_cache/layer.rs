@@ -1,7 +1,7 @@
-//! The entries of an overlay: local writes and deletions, and the rules by which they end.
+//! The entries of an overlay, which are local writes and deletions, and the rules by which they end.
 //!
-//! This module has no side effects and uses only tokio's clock. Methods that receive a snapshot of the cache first
-//! drop the entries that the cache has caught up with.
+//! This module has no side effects and reads only tokio's clock. Methods that receive a snapshot of the cache
+//! first drop the entries that have ended.
 //!
 //! A write or deletion that ends without the cache having shown its effect lapses: readers see another state than
 //! before, and handlers may have received no event for it. The layer records the name, and the caller removes it
@@ -19,28 +19,28 @@ use crate::{
     shared_informer::reached,
 };
 
-/// Visibility of a write whose name has no object in the cache.
+/// Whether a write is visible while the cache has no object of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     Shown,
     Hidden,
 }
 
-/// The source of a name's state.
+/// The state that the overlay shows for a name, by its origin.
 #[derive(Debug)]
 pub(super) enum View<K> {
-    /// The cached state.
+    /// The overlay shows the cached state.
     Cache,
-    /// The local write.
+    /// The overlay shows the local write.
     Written(Object<K>),
-    /// No state: the object was deleted through the overlay.
+    /// The overlay shows no object, because it was deleted through the overlay.
     Gone,
 }
 
-/// The limits of a layer.
+/// Limits and options of the entries of an overlay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Maximum number of writes, and of deletions.
+    /// Maximum number of writes, and also of deletions.
     pub(super) capacity: usize,
     pub(super) ttl: Duration,
     pub(super) absent: Absent,
@@ -52,7 +52,7 @@ pub(super) struct Layer<K> {
     limits: Limits,
     /// The newest write of each name.
     written: BTreeMap<ObjectName, PendingWrite<K>>,
-    /// The deleted objects.
+    /// Objects that were deleted through the overlay, by name and uid, with the time of the deletion.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
     /// Number of writes and deletions added so far.
     came: u64,
@@ -64,23 +64,23 @@ pub(super) struct Layer<K> {
     lapsed: Vec<ObjectName>,
 }
 
-/// The way a write ended.
+/// How a write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// The cache has the write or a newer state, or has had the object and lost it. Handlers receive an event in
     /// each of these cases.
     Seen,
-    /// All other cases.
+    /// The write ended in any other way.
     Lapsed,
 }
 
 struct PendingWrite<K> {
     object: Object<K>,
     since: Since,
-    /// Whether the cache has had an object of this uid since the write.
+    /// Whether the cache has contained an object of this uid since the write.
     ///
-    /// If the cache no longer has one, the object is deleted, regardless of the cache's revision: with a
-    /// `DeltaFifo`, objects may be newer than it.
+    /// If the cache no longer contains one, the object is deleted, regardless of the cache's revision: with a
+    /// `DeltaFifo`, objects may be newer than that revision.
     cached: bool,
 }
 
@@ -122,7 +122,7 @@ impl<K> Layer<K> {
         self.written.is_empty() && self.gone.is_empty()
     }
 
-    /// Returns the earliest expiry of a write or deletion.
+    /// Returns the earliest time at which a write or deletion expires.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let written = self.written.values().map(|written| written.since.at);
         let first = written
@@ -133,7 +133,7 @@ impl<K> Layer<K> {
 }
 
 impl<K: Resource> Layer<K> {
-    /// Adds a write, unless a newer state is known.
+    /// Adds a write, unless the overlay has a newer write of the name or a deletion of the uid.
     pub(super) fn put(&mut self, object: Object<K>, cache: &Snapshot<K>) {
         self.settle(cache);
         let name = object.object_name().clone();
@@ -162,7 +162,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Adds a deletion, which also ends the writes of that uid.
+    /// Adds a deletion, which also ends the local write of that uid.
     pub(super) fn delete(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         self.settle(cache);
         let written = self.written.get(&name);
@@ -180,14 +180,14 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Returns the view of a name.
+    /// Returns the state that the overlay shows for a name.
     pub(super) fn view(&mut self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         self.forget(cache);
         self.settle_name(name, cache);
         self.look(name, cache)
     }
 
-    /// Returns the views of all names that differ from the cache.
+    /// Returns the states of all names for which the overlay differs from the cache.
     pub(super) fn views(&mut self, cache: &Snapshot<K>) -> BTreeMap<ObjectName, View<K>> {
         self.settle(cache);
         let gone = self.gone.keys().map(|(name, _)| name);
@@ -198,7 +198,7 @@ impl<K: Resource> Layer<K> {
             .collect()
     }
 
-    /// Returns the number of writes that the cache has not caught up with.
+    /// Returns the number of writes that the cache does not contain yet.
     pub(super) fn pending(&mut self, cache: &Snapshot<K>) -> usize {
         self.settle(cache);
         self.written.len()
@@ -255,7 +255,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the write of one name if the cache has caught up with it.
+    /// Drops the write of one name if the write has ended.
     fn settle_name(&mut self, name: &ObjectName, cache: &Snapshot<K>) {
         let Some(written) = self.written.get_mut(name) else {
             return;
@@ -267,7 +267,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops a write that the cache has not shown, if there is one, and records its name as lapsed.
+    /// Drops the write of a name, if there is one, and records the name as lapsed.
     fn lapse(&mut self, name: &ObjectName) {
         if self.written.contains_key(name) {
             self.lapsed.push(name.clone());
@@ -299,7 +299,7 @@ impl<K: Resource> Layer<K> {
 }
 
 impl<K: Resource> PendingWrite<K> {
-    /// Returns how the write ended, or `None` if the cache has not caught up with it.
+    /// Returns how the write ended, or `None` if the cache has not reached its revision.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

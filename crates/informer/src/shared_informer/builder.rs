@@ -90,7 +90,7 @@ where
     /// Sets the initial indices. More can be added at any time.
     ///
     /// # Errors
-    /// Two of them have the same name.
+    /// Two of the indices have the same name.
     pub fn indexers(mut self, indexers: Indexers<K>) -> Result<Self, DuplicateIndex> {
         self.store = indexer::new(indexers)?;
         Ok(self)
@@ -102,7 +102,7 @@ where
         self
     }
 
-    /// Returns the snapshotter, which saves the store and loads a saved one.
+    /// Returns the snapshotter, which saves and loads the cache; `None` if no saved store is configured.
     fn snapshotter(&self) -> Option<Arc<Snapshotter<K>>> {
         let storing = self.keeping.storing.clone()?;
         let snapshotter =
@@ -237,7 +237,7 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     status
 }
 
-/// Creates the mutation detector and copies the known objects into it.
+/// Creates the mutation detector, if it is enabled, and copies the known objects into it.
 fn copied<K>(
     detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,

@@ -37,13 +37,13 @@ impl LoopOptions {
     }
 }
 
-/// The setters of [`LoopOptions`], for a builder with a field at this path.
+/// Generates the setters of [`LoopOptions`] for a builder that has these options in the field at this path.
 macro_rules! loop_methods {
     ($($path:ident).+) => {
         /// Sets the interval at which handlers receive every object again; zero, the default, means never.
         ///
         /// The interval applies to handlers without a period of their own. The informer also uses it to check
-        /// which handlers are due, so zero disables the resyncs of all handlers.
+        /// which handlers are due for a resync, so zero disables the resyncs of all handlers.
         #[doc(alias = "defaultResync")]
         pub fn resync(mut self, period: ::std::time::Duration) -> Self {
             self.$($path).+.resync = Some(period);
@@ -61,15 +61,15 @@ macro_rules! loop_methods {
             self
         }
 
-        /// Sets the maximum number of changes in the queue, and of changes on their way to it.
+        /// Sets the maximum number of changes in the queue, and separately in the channel to the queue.
         ///
         /// The two limits are equal and hold for all sources together. The default is two batches, the minimum 1.
         /// At the limit each source holds one more change and stops reading from its list or watch. A whole list
         /// is one change; a [`DeltaFifo`](crate::queue::DeltaFifo) counts one for each object of the list, without
         /// a limit.
         ///
-        /// Changes wait for a long time only behind a full
-        /// [`ListenerBuffer::Block`](crate::shared_informer::ListenerBuffer).
+        /// Changes wait for a long time only while a handler's full
+        /// [`ListenerBuffer::Block`](crate::shared_informer::ListenerBuffer) blocks the informer.
         pub fn queue_capacity(mut self, changes: usize) -> Self {
             self.$($path).+.queue_capacity = Some(changes);
             self
@@ -124,7 +124,8 @@ pub(crate) struct Keeping<K> {
     pub(crate) pruning: Pruning,
     pub(crate) form: FormOptions<K>,
     pub(crate) storing: Option<Storing<K>>,
-    /// Constructor of the detector, which needs trait bounds that not every type satisfies.
+    /// Constructor of the mutation detector; a function, because it needs trait bounds that not every `K`
+    /// satisfies.
     pub(crate) mutation_detector: Option<fn() -> MutationDetector<K>>,
 }
 
@@ -144,7 +145,7 @@ impl<K> Keeping<K> {
         }
     }
 
-    /// Returns the name of the first option that differs.
+    /// Returns the name of the first option that differs between the two values, if any.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         let place = |of: &Self| of.storing.as_ref().map(Storing::to_string);
         let differ = [
@@ -162,7 +163,7 @@ impl<K> Keeping<K> {
     }
 }
 
-/// The setters of [`Keeping`], for a builder of objects of type `K` with a field at this path.
+/// Generates the setters of [`Keeping`] for a builder of objects of type `K` with a field at this path.
 macro_rules! keeping_methods {
     ($($path:ident).+) => {
         /// Removes these fields from every object before it is decoded. The last call wins.
@@ -218,11 +219,14 @@ macro_rules! keeping_methods {
             self
         }
 
-        /// Like [`packed`](Self::packed), with dictionaries trained from this number of objects, at least 8.
+        /// Keeps objects packed, with dictionaries that are trained from this number of objects, at least 8.
         ///
-        /// Use a smaller number for a small collection. Use a larger one if objects of several kinds of content
-        /// arrive one kind after the other. The dictionary is trained from at most 64 of the objects, evenly
-        /// spread. Until this number, or four times as many within a list, objects are kept unpacked.
+        /// See [`packed`](Self::packed).
+        ///
+        /// Use a smaller number for a small collection. Use a larger one if objects of several kinds of
+        /// content arrive one kind after the other. The dictionary is trained from at most 64 of the objects,
+        /// evenly spread. The cache keeps objects unpacked until it has this number, or four times as many
+        /// within a list.
         #[cfg(feature = "packed")]
         pub fn packed_from(mut self, objects: usize) -> Self
         where
@@ -290,7 +294,7 @@ macro_rules! keeping_methods {
 }
 pub(crate) use keeping_methods;
 
-/// The setter that only builders of [`Pruned`](crate::pruning::Pruned) types have.
+/// Generates the setter `keep`, which only builders of [`Pruned`](crate::pruning::Pruned) types have.
 macro_rules! keep_method {
     ($($path:ident).+) => {
         /// Removes all fields but these from every object before it is decoded. The last call wins.
@@ -298,8 +302,8 @@ macro_rules! keep_method {
         /// Labels and the fields that identify the object are always kept. [`pruning`](crate::pruning) describes
         /// the combination with [`prune`](Self::prune) and the requirements on the type.
         ///
-        /// Only [`Pruned`](crate::pruning::Pruned) types have this method, because such an object must not be
-        /// written back:
+        /// Only [`Pruned`](crate::pruning::Pruned) types have this method, because an object without its
+        /// other fields must not be written back to the server:
         ///
         /// ```compile_fail,E0599
         /// use k8s_openapi::api::core::v1::Pod;

@@ -200,10 +200,10 @@ where
     }
 }
 
-/// Runs a listener and reports a panic outside of its callbacks.
+/// Runs a handler's event loop and reports a panic outside of the handler's callbacks.
 ///
-/// Such a panic ends this handler only, and its registration never syncs. Panics in callbacks are caught earlier,
-/// per callback.
+/// Such a panic ends only this handler, whose registration then never syncs. Panics in callbacks are caught
+/// earlier, per callback.
 async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
     if let Err(panic) = AssertUnwindSafe(listening).catch_unwind().await {
         let reason = panic_message(&*panic);
@@ -211,10 +211,10 @@ async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
     }
 }
 
-/// Runs a listener on a dedicated thread and resolves when the listener ends.
+/// Runs a handler's event loop on a dedicated thread, and waits until the loop ends.
 ///
 /// # Cancel safety
-/// Dropping the future cancels the listener at its next await point.
+/// Dropping the future cancels the loop at its next await point.
 async fn on_thread(
     listening: impl Future<Output = ()> + Send + 'static,
     name: Arc<str>,
@@ -249,7 +249,7 @@ async fn on_thread(
 
 /// Handle to a registered handler.
 ///
-/// Dropping it detaches the handler, which then runs until the informer ends.
+/// Dropping the handle detaches the handler, which then runs until the informer ends.
 #[doc(alias = "ResourceEventHandlerRegistration")]
 pub struct Registration<K> {
     informer: SharedInformer<K>,
@@ -303,7 +303,7 @@ impl<K> Registration<K> {
 
     /// Returns how long the oldest notification has waited since the cache changed, by tokio's clock.
     ///
-    /// Zero if the buffer is empty.
+    /// Returns zero if the buffer is empty.
     pub fn lag(&self) -> Duration {
         self.status().lag
     }

@@ -1,4 +1,4 @@
-//! The handlers and subscriptions of an informer, until each is dropped.
+//! Keeps weak references to an informer's handlers and subscriptions, for their status and for waits.
 
 use std::sync::{Arc, Weak};
 
@@ -11,7 +11,8 @@ pub(super) struct Roster<K>(Mutex<Vec<Member<K>>>);
 
 struct Member<K> {
     buffer: Weak<Buffer<K>>,
-    /// True for a handler, which the informer runs in a task. False for a subscription, which the user polls.
+    /// Whether the member is a handler, which the informer runs in a task, or a subscription, which the user
+    /// polls.
     has_task: bool,
 }
 

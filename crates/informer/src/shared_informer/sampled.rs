@@ -17,14 +17,16 @@ use crate::{
     status::StatusReader,
 };
 
-/// Sources of the samples. The informer's tasks own it, so it and the cache are dropped with them.
+/// Takes the metric samples of an informer.
+///
+/// The informer's tasks own this value, so it and the cache are dropped with the tasks.
 pub(super) struct Figures<K> {
     pub(super) indexer: Indexer<K>,
     pub(super) status: StatusReader,
     pub(super) roster: Arc<Roster<K>>,
     /// Number of changes in the queue.
     pub(super) queued: Arc<AtomicUsize>,
-    /// Channel to the queue; a weak sender, so that it does not keep the channel open.
+    /// Weak sender to the queue's channel, used to count the waiting changes; does not keep the channel open.
     pub(super) channel: mpsc::WeakSender<Delta<K>>,
 }
 

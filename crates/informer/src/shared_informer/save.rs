@@ -1,4 +1,4 @@
-//! Saving an informer's store on demand.
+//! Saves an informer's cache on demand.
 
 use super::SharedInformer;
 use crate::{

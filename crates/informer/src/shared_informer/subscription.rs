@@ -1,4 +1,4 @@
-//! An informer's events as a stream.
+//! A stream of an informer's events.
 
 use std::{
     pin::Pin,
@@ -85,7 +85,7 @@ impl<K> Subscription<K> {
 
     /// Returns the next event, or `None` on each call after the informer has ended.
     ///
-    /// Like `StreamExt::next`, without the import.
+    /// The method does the same as `StreamExt::next`, without an import of that trait.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event.

@@ -1,8 +1,8 @@
-//! Read-your-writes: waits until the cache has a write or no longer has a deleted object.
+//! Read-your-writes: waits until the cache contains a write, or no longer contains a deleted object.
 //!
-//! The waits do not poll at intervals. The controller notifies them after each batch that is visible to readers.
-//! The revision of a batch is in the same root as its objects. A read after a completed wait therefore returns the
-//! state that the wait saw, or a newer one.
+//! The waits do not poll at intervals. The controller notifies them after each batch that is visible to
+//! readers. A batch's revision and its objects become visible together, in one snapshot. A read after a
+//! completed wait therefore returns the state that the wait saw, or a newer one.
 
 use std::{cmp::Ordering, time::Duration};
 
@@ -17,13 +17,13 @@ use crate::{
     object::{self, Known, Object, ObjectName, ResourceVersion, SourceId},
 };
 
-/// Resolves when a cache has a write.
+/// Future that resolves when a cache contains a write.
 pub type WaitForRevision = BoxFuture<'static, Result<(), RevisionError>>;
 
-/// Resolves when a cache no longer has a deleted object.
+/// Future that resolves when a cache no longer contains a deleted object.
 pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 
-/// A write to wait for: a revision, or an object as a write returned it.
+/// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
 /// For an informer over one source the two are equivalent. For an informer over several sources, an object also
 /// selects the source that must reach the revision. The revision must belong to the informer's own kind; revisions
@@ -141,8 +141,8 @@ impl<K> From<&Object<K>> for Written {
 
 /// Returns the revision up to which a cache over this number of sources is complete for an object.
 ///
-/// This is the revision of the source that holds the object, or else the lowest revision of all sources. It is
-/// unset before a source's first list.
+/// This is the revision of the source that holds the object, or else the lowest revision of all sources. The
+/// revision is unset before a source's first list.
 pub(crate) fn reached<K>(
     snapshot: &Snapshot<K>,
     name: Option<&ObjectName>,
@@ -248,7 +248,7 @@ enum WaitFailure {
     Deadline,
 }
 
-/// Calls `look` with the cache at once and after each batch, until it returns a value.
+/// Calls `look` with the current snapshot, and again after each batch, until `look` returns a value.
 async fn until<K, T>(
     informer: &SharedInformer<K>,
     deadline: Instant,

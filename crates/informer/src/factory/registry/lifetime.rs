@@ -9,19 +9,19 @@ use tokio::sync::watch;
 use super::{EntryId, Registry};
 use crate::{clock, status::InformerError};
 
-/// The demand for a running informer.
+/// Whether a running informer is still needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Demand {
-    /// It is held, or pinned until the factory ends.
+    /// The informer has a hold, or is pinned until the factory ends.
     Wanted,
-    /// It has no pin and no hold.
+    /// The informer has no pin and no hold.
     Idle,
-    /// It must end.
+    /// The informer must end.
     Ended,
 }
 
 impl Demand {
-    /// Changes from `before` to `after`, if the value is `before`; `Ended` never changes.
+    /// Changes the demand to `after` if it is `before`; returns whether it changed.
     pub(super) fn becomes(&mut self, before: Self, after: Self) -> bool {
         let changes = *self == before;
         if changes {
@@ -31,10 +31,10 @@ impl Demand {
     }
 }
 
-/// The lifetime of a running informer.
+/// Receives the signals that end one running informer.
 ///
-/// Its receivers are dropped after the informer's last task has ended. Shutdown waits for these receivers to be
-/// dropped.
+/// The receivers are dropped after the informer's last task has ended. Shutdown waits for these receivers to
+/// be dropped.
 pub(in super::super) struct Lifetime {
     pub(super) registry: Weak<Registry>,
     pub(super) id: EntryId,
@@ -44,7 +44,7 @@ pub(in super::super) struct Lifetime {
 }
 
 impl Lifetime {
-    /// Waits until the lifetime is over.
+    /// Waits until the informer must end.
     pub(in super::super) async fn over(&mut self) {
         loop {
             let demand = *self.demand.borrow_and_update();

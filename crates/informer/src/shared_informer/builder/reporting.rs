@@ -1,5 +1,7 @@
-//! Configures an informer's decoder: the form of kept objects, and reports of objects that fail to decode on a
-//! read.
+//! Configures an informer's decoder.
+//!
+//! The configuration sets the form in which the cache keeps objects (decoded, lazy or packed), and the report
+//! of an object that fails to decode when it is read.
 
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -14,9 +16,9 @@ use crate::{
     shared_informer::options::Keeping,
 };
 
-/// Returns the decoder with the options of `keeping`.
+/// Returns the decoder with the pruning and the object form of `keeping`.
 ///
-/// An object that fails to decode on a read is reported, and sent to the informer's loop as a command.
+/// An object that fails to decode when it is read is reported, and its name is sent to the informer's loop.
 pub(super) fn decoder<K>(
     decoder: Decoder<K>,
     keeping: &Keeping<K>,

@@ -173,9 +173,9 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// Passes the visitor on without counting. A `String` calls `deserialize_string` instead. A type that
-    /// calls `deserialize_str` converts the text: a time takes no heap, and base64 becomes bytes that are
-    /// three quarters as long.
+    /// Counts the bytes of the value after the type has converted the text. A `String` calls
+    /// `deserialize_string` instead; a type that calls `deserialize_str` converts the text: a time takes no
+    /// heap, and base64 becomes bytes that are three quarters as long.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

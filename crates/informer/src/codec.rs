@@ -1,9 +1,10 @@
-//! [`Codec`]: splits the body of a list or a watch into objects, and [`Encoded`] reads one object.
+//! [`Codec`] splits the body of a list or a watch into objects, and [`Encoded`] reads one object.
 //!
 //! Guarantees: the result for an object depends on its bytes alone, and a failure affects that object alone. A
 //! splitter buffers at most one unfinished object. No error quotes a value of an object.
 //!
-//! The module sends no requests and keeps no state between bodies. It reads an unknown content type as JSON.
+//! The module sends no requests and keeps no state between two bodies. It reads a body with an unknown
+//! content type as JSON.
 
 mod frame;
 mod identity;
@@ -25,7 +26,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{json::Measured, pruning::Pruning};
 
-/// The encoding of objects, lists and watches.
+/// The encoding in which a server sends objects, lists and watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Codec {
     #[default]
@@ -33,11 +34,11 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    /// Returns the codec of a response. Servers and proxies label JSON in many ways, so every unknown content
-    /// type is JSON.
+    /// Returns the codec for a response with this content type. Servers and proxies label JSON in many ways,
+    /// so a response with an unknown content type is read as JSON.
     ///
     /// # Errors
-    /// The content type is known and not supported.
+    /// The content type names an encoding of the Kubernetes API that the library does not support.
     pub(crate) fn of_content_type(content_type: &str) -> Result<Self, SplitError> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         let is = |known: &&&str| media_type.eq_ignore_ascii_case(known);
@@ -49,21 +50,21 @@ impl Codec {
         }
     }
 
-    /// Creates a splitter for a list body whose items have at most `object_bytes` bytes.
+    /// Creates a splitter for the body of a list; an item with more than `object_bytes` bytes is an error.
     pub(crate) fn list_splitter(self, object_bytes: usize) -> ListSplitter {
         match self {
             Self::Json => ListSplitter::new(object_bytes),
         }
     }
 
-    /// Creates a splitter for a watch body whose events have at most `object_bytes` bytes.
+    /// Creates a splitter for the body of a watch; an event with more than `object_bytes` bytes is an error.
     pub(crate) fn watch_splitter(self, object_bytes: usize) -> WatchSplitter {
         match self {
             Self::Json => WatchSplitter::new(object_bytes),
         }
     }
 
-    /// Encodes an object; `None` if its type can't be serialized.
+    /// Serializes an object; returns `None` if its type can't be serialized.
     #[cfg(feature = "packed")]
     pub(crate) fn encode(self, object: &impl serde::Serialize) -> Option<Vec<u8>> {
         match self {
@@ -71,16 +72,16 @@ impl Codec {
         }
     }
 
-    /// Returns a reader for the bytes of one object.
+    /// Wraps the bytes of one object in this encoding, so that they can be read.
     pub(crate) fn object(self, bytes: &[u8]) -> Encoded<'_> {
         Encoded { codec: self, bytes }
     }
 }
 
-/// Encodings of the Kubernetes API that are not supported.
+/// Content types of the Kubernetes API that the library can't read.
 const UNSUPPORTED: [&str; 2] = ["application/vnd.kubernetes.protobuf", "application/cbor"];
 
-/// The encoded bytes of one object.
+/// The bytes of one object as a server sent them, with methods that read parts of the object or decode it.
 #[derive(Clone, Copy)]
 pub(crate) struct Encoded<'a> {
     codec: Codec,
@@ -110,57 +111,60 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Compares the object's kind with the expected one.
+    /// Compares the kind that the object states with the expected kind.
     pub(crate) fn named(self, expected: &Expected) -> Named {
         match self.codec {
             Codec::Json => json::named(self.bytes, expected),
         }
     }
 
-    /// Returns the position of the metadata, if the object begins with them, as list items without a kind do.
+    /// Returns the byte position of the value of `metadata`, if `metadata` is the object's first field, as in
+    /// list items without a kind.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
         }
     }
 
-    /// Returns the object with `stamp`, its API version and kind, inserted.
+    /// Returns the bytes of the object with `stamp`, the JSON text of its API version and kind, inserted.
     pub(crate) fn with_kind(self, stamp: &str) -> Vec<u8> {
         match self.codec {
             Codec::Json => json::with_kind(self.bytes, stamp),
         }
     }
 
-    /// Reads the identity; `None` if any part of the object is invalid.
+    /// Parses the whole object and returns its identity; `None` if any part of the object is invalid.
     pub(crate) fn identity(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => serde_json::from_slice(self.bytes).ok(),
         }
     }
 
-    /// Reads the identity from the metadata, which begin at `at`. With `is_quick` the fields that are not part of
-    /// the identity are skipped without validation.
+    /// Reads the object's identity from its metadata, whose value begins at byte `at`. With `is_quick`,
+    /// fields outside the identity are skipped without validation.
     pub(crate) fn identity_at(self, at: usize, is_quick: bool) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_at(self.bytes, at, is_quick),
         }
     }
 
-    /// Reads the identity from the metadata alone, if they can be found; the rest of the object may be invalid.
+    /// Reads the object's identity from its metadata alone, so that the rest of the object may be invalid.
+    /// Parses the whole object if the metadata can't be located.
     pub(crate) fn identity_in_place(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_in_place(self.bytes),
         }
     }
 
-    /// Whether this bookmark ends the initial events of a watch: it has the annotation with the value `"true"`.
+    /// Whether this bookmark ends the initial events of a watch: its annotation `k8s.io/initial-events-end`
+    /// is `"true"`.
     pub(crate) fn ends_initial_events(self) -> bool {
         match self.codec {
             Codec::Json => json::ends_initial_events(self.bytes),
         }
     }
 
-    /// Returns the bytes without pruned fields; invalid JSON is returned unchanged.
+    /// Returns the bytes of the object without its pruned fields; invalid JSON is returned unchanged.
     pub(crate) fn cut(self, pruning: &Pruning) -> Cow<'a, [u8]> {
         match self.codec {
             _ if pruning.is_empty() => Cow::Borrowed(self.bytes),
@@ -168,8 +172,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Like [`Encoded::cut`], for an object whose identity was read from the same bytes. Returns `None` if fields
-    /// must be pruned that the identity does not locate.
+    /// Like [`Encoded::cut`], but uses `identity`, which was read from the same bytes, to locate the pruned
+    /// fields. Returns `None` if `pruning` drops fields other than the annotations and managed fields that
+    /// the identity locates.
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,
@@ -180,10 +185,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Decodes the object.
+    /// Decodes the object as a `K`.
     ///
     /// # Errors
-    /// The object does not fit the type. The error quotes none of its values.
+    /// The object does not decode as a `K`. The error quotes none of the object's values.
     pub(crate) fn decode<K: DeserializeOwned>(self) -> Result<K, Unfit> {
         match self.codec {
             Codec::Json => crate::json::from_slice(self.bytes)
@@ -191,7 +196,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Decodes the object, and estimates its heap memory in bytes.
+    /// Decodes the object as a `K`, and estimates the heap memory of the result in bytes.
     ///
     /// # Errors
     /// The same errors as [`Encoded::decode`].

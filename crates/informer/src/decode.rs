@@ -1,8 +1,8 @@
-//! Turns the bytes of a frame into one [`Object`].
+//! Decodes the bytes of a frame, one list item or one event, into an [`Object`].
 //!
-//! Guarantees: each object is decoded once, for any number of handlers and informer handles. If an object does not
-//! decode, or its transform fails, it becomes a broken handle with the error; other objects are not affected. A packed
-//! or lazy cache decodes objects when they are read.
+//! Guarantees: each object is decoded once, for any number of handlers and informer handles. If an object
+//! does not decode, or its transform fails, the result is a broken [`Object`] with the error; other objects
+//! are not affected. A packed or lazy cache decodes objects when they are read.
 
 mod known;
 mod restore;
@@ -24,19 +24,20 @@ use crate::{
     pruning::Pruning,
 };
 
-/// A function that changes every object before it is stored or delivered.
+/// A function that changes every object of an informer before it is stored or delivered.
 ///
 /// # Errors
-/// The text becomes part of the object's [`DecodeError`].
+/// The transform failed. The text becomes part of the object's [`DecodeError`], and the object is broken.
 #[doc(alias = "TransformFunc")]
 pub type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
-/// Turns the bytes of one informer's objects into handles.
+/// Decodes the bytes of one informer's objects into [`Object`] handles.
 #[derive_where(Clone)]
 pub(crate) struct Decoder<K> {
     transform: Option<Transform<K>>,
     expected: Arc<Expected>,
-    /// Whether objects must state their kind, because a dynamic type does not determine it. List items need not.
+    /// Whether objects of events must state their kind, because the type `K` is dynamic and does not
+    /// determine it. List items need not.
     is_dynamic: bool,
     pruning: Pruning,
     form: Form<K>,
@@ -48,12 +49,12 @@ impl<K> Decoder<K> {
         Self { pruning, ..self }
     }
 
-    /// Sets the form in which objects are stored.
+    /// Sets the form in which the cache stores objects.
     pub(crate) fn keeping(self, form: Form<K>) -> Self {
         Self { form, ..self }
     }
 
-    /// Returns a decoder for latency-sensitive objects: slow work is left to the form's
+    /// Returns a decoder for objects whose events must not be delayed: slow work is left to the form's
     /// [`Housekeeping`](crate::object::Housekeeping).
     pub(crate) fn urgent(self) -> Self {
         Self {
@@ -66,13 +67,13 @@ impl<K> Decoder<K> {
         &self.form
     }
 
-    /// Converts decoded objects to the decoder's form.
+    /// Converts decoded objects to the form in which the cache stores objects.
     pub(crate) fn kept(&self, objects: Vec<Object<K>>) -> Vec<Object<K>> {
         let kept = objects.into_iter().map(|object| self.form.convert(object));
         kept.collect()
     }
 
-    /// Whether objects are decoded when they are read.
+    /// Whether objects are decoded only when they are read. This is so with a lazy or packed cache.
     fn is_on_demand(&self) -> bool {
         !self.form.is_decoded() && self.transform.is_none()
     }
@@ -80,27 +81,28 @@ impl<K> Decoder<K> {
 
 /// The result of decoding one object.
 pub(crate) enum Decoded<K> {
-    /// A handle, valid or broken.
+    /// The handle to the object, which is valid or broken.
     Object(Object<K>),
-    /// The state that the store already has; nothing was decoded.
+    /// The handle from the store, which already has this state of the object; nothing was decoded.
     Known(Object<K>),
-    /// Name and namespace can't be read, so the object can't be stored.
+    /// The object can't be stored, because its name, namespace or revision can't be read or is invalid.
     Unreadable(DecodeError),
-    /// An object of another kind, which is not stored.
+    /// The object is of another kind, and is not stored.
     OtherKind(OtherKind),
 }
 
-/// An object that states another kind than requested.
+/// An object that states another kind than the informer requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherKind {
-    /// Its name, if it has one.
+    /// The name of the object, if it has one.
     pub(crate) name: Option<ObjectName>,
-    /// The kind that it states.
+    /// The API version and kind that the object states.
     pub(crate) found: String,
 }
 
 impl<K> Decoded<K> {
-    /// Whether an object has changed, but these bytes do not identify the object or its state.
+    /// Whether the object could not be read and its bytes contain no valid name or no valid revision, so that
+    /// an object has changed, but it is unknown which object or to which state.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
@@ -132,7 +134,8 @@ where
         }
     }
 
-    /// Decodes an item of a list. A state that the store already has is not decoded.
+    /// Decodes an item of a list. If the store already has this state of the object, according to `known`,
+    /// the item is not decoded.
     pub(crate) fn item(&self, encoded: Encoded<'_>, known: Option<&KnownStates<K>>) -> Decoded<K> {
         // Items of built-in kinds state no kind. A search for it would take a large part of the decoding time.
         if !self.is_dynamic
@@ -144,7 +147,8 @@ where
         self.object(encoded, known)
     }
 
-    /// Checks the kind of an object that was decoded without that check, which may explain why it is broken.
+    /// Returns `decoded`, or [`Decoded::OtherKind`] if the object failed to decode because it is of another
+    /// kind. The object was decoded without a check of its kind.
     fn unless_other(&self, decoded: Decoded<K>, encoded: Encoded<'_>) -> Decoded<K> {
         match &decoded {
             Decoded::Object(object) if object.broken().is_none() => decoded,
@@ -156,7 +160,8 @@ where
         }
     }
 
-    /// Decodes the object of an event. A state that the store already has is not decoded.
+    /// Checks the kind of an object from an event or a list, and decodes the object. If the store already has
+    /// this state of the object, according to `known`, the object is not decoded.
     pub(crate) fn object(
         &self,
         encoded: Encoded<'_>,
@@ -176,7 +181,8 @@ where
         }
     }
 
-    /// Returns the identity, if it is needed and the metadata's position is known.
+    /// Returns the object's identity, if it is needed before decoding and the byte position of the metadata,
+    /// `at`, is known.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,
@@ -188,7 +194,8 @@ where
         encoded.identity_at(at.filter(|_| is_wanted)?, is_unread)
     }
 
-    /// Decodes an object that may be of the kind. `identity` must be read from the same bytes, if it is known.
+    /// Decodes an object whose kind is the expected one or is not stated. `identity`, if there is one, must
+    /// be read from the same bytes.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,
@@ -228,7 +235,7 @@ where
         unread.unwrap_or_else(|| self.converted(encoded, wire_bytes))
     }
 
-    /// Decodes the object now, and converts it to the cache's form.
+    /// Decodes the whole object immediately, and converts it to the form in which the cache stores objects.
     fn converted(&self, encoded: Encoded<'_>, wire_bytes: usize) -> Decoded<K> {
         match self.whole(encoded, wire_bytes) {
             Decoded::Object(object) => Decoded::Object(self.form.convert(object)),
@@ -263,13 +270,13 @@ where
     }
 }
 
-/// Returns the name of an object of any kind.
+/// Returns the name of an object of any kind; `None` if it has no valid name.
 fn name(encoded: Encoded<'_>) -> Option<ObjectName> {
     let name = ObjectName::of(&encoded.identity()?);
     name.filter(ObjectName::is_fit)
 }
 
-/// Returns the revision of a bookmark or any other object; `None` if it can't be read.
+/// Returns the revision of a bookmark or any other object; `None` if it is missing or invalid.
 pub(crate) fn revision(encoded: Encoded<'_>) -> Option<ResourceVersion> {
     let identity = encoded.identity()?;
     let is_fit = ResourceVersion::is_fit(&identity.metadata.resource_version);
@@ -292,7 +299,8 @@ fn broken<K>(encoded: Encoded<'_>, field: &str, reason: &str) -> Decoded<K> {
     Decoded::Object(Object::from_broken(name, &identity, error))
 }
 
-/// Returns why an object can't be stored: its name could not be printed, or its revision not sent back.
+/// Returns the reason why an object can't be stored: its name can't be printed, or its revision can't be sent
+/// back in a request. Returns `None` if both are valid.
 fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     if !name.is_fit() {
         let reason = format!("longer than {NAME_BYTES} bytes, or with control characters,");
@@ -304,10 +312,10 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     })
 }
 
-/// Stores an object's bytes, and decodes only its identity.
+/// Creates an object that stores its bytes, and decodes only its identity.
 ///
-/// Whether the rest is valid shows when the object is read. `None` if the identity can't be read; the caller then
-/// decodes the whole object to find the error.
+/// Errors in the rest of the object are detected when the object is read. Returns `None` if the identity
+/// can't be read; the caller then decodes the whole object to find the error.
 fn unread<K>(
     encoded: Encoded<'_>,
     identity: Option<Identity<'_>>,
@@ -321,10 +329,11 @@ fn unread<K>(
     keep(name, &identity).map(Decoded::Object)
 }
 
-/// Decodes an object.
+/// Decodes an object as a `K`.
 ///
 /// # Errors
-/// The object does not fit the type, or the type's `Deserialize` panicked. The error quotes nothing of the object.
+/// The object does not decode as a `K`, or the `Deserialize` of `K` panicked. The error quotes nothing of the
+/// object.
 pub(crate) fn open<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<K, Unfit> {
     confined(|| encoded.decode()).unwrap_or_else(|Panicked| Err(panicked()))
 }

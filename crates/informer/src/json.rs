@@ -1,7 +1,7 @@
-//! Fast reading of JSON: finds where a value ends, decodes it, and measures its memory.
+//! Reads JSON fast: finds where a value ends, decodes it, and measures the memory of the decoded value.
 //!
 //! Guarantees: a decoded value equals the one that `serde_json` decodes from the same bytes, and every error
-//! is a `serde_json` error. The module imports nothing of the rest of the library, and does not know
+//! is a `serde_json` error. The module imports no other module of the library, and does not depend on
 //! Kubernetes.
 //!
 //! - [`ValueScanner`] follows the structure of a value over any number of chunks, 64 bytes at a time.
@@ -21,7 +21,7 @@ pub(crate) use self::{
 
 use serde::de::DeserializeOwned;
 
-/// Decodes a value.
+/// Decodes a value from a whole JSON text.
 ///
 /// # Errors
 /// The same errors as [`serde_json::from_slice`].

@@ -1,8 +1,8 @@
-//! [`Object`]: a handle to one state of one object of the cluster.
+//! [`Object`] is a handle to one state of one Kubernetes object.
 //!
-//! Guarantees: a handle is cheap to clone, and its object never changes. Name, namespace, uid, revision and labels
-//! are available without decoding. [`Object::get`] returns the whole object as an `Arc`, or the error with which it
-//! failed to decode.
+//! Guarantees: a handle is cheap to clone, and the object in it never changes. Name, namespace, uid, revision
+//! and labels are available without decoding. [`Object::get`] returns the whole object as an `Arc`, or the
+//! error with which it failed to decode.
 //!
 //! ```compile_fail,E0594
 //! use k8s_openapi::api::core::v1::Pod;
@@ -45,7 +45,7 @@ use kube_core::Resource;
 use self::body::{Body, Broken, COUNTS_BYTES, Live};
 use crate::codec::{Encoded, Identity};
 
-/// Identifies a source of an informer: one per reflector.
+/// Identifies one source of an informer's objects: one reflector with its list and watch.
 ///
 /// An informer of several namespaces has one source per namespace. A relist of one source deletes only objects
 /// of that source.
@@ -53,7 +53,8 @@ use crate::codec::{Encoded, Identity};
 pub struct SourceId(u32);
 
 impl SourceId {
-    /// Returns the source with this number, counted from 0 in the order in which they were added to an informer.
+    /// Creates the identifier of a source, from its number in the informer. Sources are numbered from 0 in
+    /// the order in which they were added.
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
@@ -64,9 +65,9 @@ impl SourceId {
     }
 }
 
-/// A handle to one state of one object of the cluster.
+/// A handle to one state of one Kubernetes object: the object at one revision.
 ///
-/// A clone increments one reference count. The content never changes: a newer state of the same object is
+/// Cloning increments one reference count. The content never changes: a newer state of the same object is
 /// another `Object` with the same [`ObjectName`].
 #[derive_where(Clone)]
 pub struct Object<K> {
@@ -77,16 +78,17 @@ pub struct Object<K> {
 struct Inner<K> {
     name: ObjectName,
     revision: ResourceVersion,
-    /// Bytes that the server sent for the object; 0 if it did not come from a server.
+    /// Number of bytes that the server sent for the object; 0 if it did not come from a server.
     wire_bytes: u32,
     uid: UidHash,
     body: Body<K>,
 }
 
 impl<K> Object<K> {
-    /// Returns name and namespace, which identify the object in caches and queues.
+    /// Returns the namespace and name, which identify the object in caches and queues.
     ///
-    /// The uid is not part of the identity, so a deletion and a recreation may be delivered as one update.
+    /// The uid is not part of the identity, so a deletion and a recreation under the same name may be
+    /// delivered as one update.
     #[doc(alias = "MetaNamespaceKeyFunc")]
     #[doc(alias = "MetaObjectToName")]
     #[doc(alias = "ObjectToName")]
@@ -106,15 +108,15 @@ impl<K> Object<K> {
 
     /// Returns `metadata.resourceVersion`.
     ///
-    /// For a deletion that the watch delivered, the last state has the revision of the deletion.
+    /// If the watch reported the object's deletion, this is the revision of the deletion.
     pub fn revision(&self) -> &ResourceVersion {
         &self.inner.revision
     }
 
-    /// Returns the object, shared with the cache.
+    /// Returns the whole object, shared with the cache.
     ///
-    /// A packed cache decodes it on each call, unless it was decoded recently or another reader still holds it. A lazy
-    /// cache decodes it on the first call.
+    /// A packed cache decodes the object on each call, unless it was decoded recently or another reader still
+    /// holds it. A lazy cache decodes the object on the first call.
     ///
     /// # Errors
     /// The object's bytes do not decode into `K`. A reader of a snapshot can see this error. A handler sees it only
@@ -123,44 +125,48 @@ impl<K> Object<K> {
         self.inner.body.open(&self.inner.name, true)
     }
 
-    /// Like [`Object::get`], for a scan of all objects: a lazy cache does not keep the result decoded.
+    /// Like [`Object::get`], for a reader that visits all objects once: a lazy cache does not store the
+    /// decoded object.
     pub(crate) fn peek(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, false)
     }
 
-    /// Returns a reference to the object, if it is stored decoded and is not broken.
+    /// Returns a reference to the object, if the cache stores it decoded and it is not broken.
     ///
-    /// Always `None` in a packed or lazy cache, even after a read.
+    /// The result is always `None` in a packed or lazy cache, even after the object was read.
     pub fn live(&self) -> Option<&K> {
         self.inner.body.live()
     }
 
-    /// Returns why the object does not decode, if that was known when this handle was created.
+    /// Returns the decode error of a broken object, if the error was known when this handle was created.
     ///
-    /// A packed or lazy cache knows it after the first read: handles created afterwards return the error here, earlier
-    /// ones do not. [`Object::get`] returns it in both cases.
+    /// In a packed or lazy cache the error is known after the first read: handles created afterwards return
+    /// it here, earlier handles do not. [`Object::get`] returns it in both cases.
     pub fn broken(&self) -> Option<&DecodeError> {
         self.inner.body.broken()
     }
 
-    /// Whether each read decodes the object, unless it was decoded recently.
+    /// Whether the cache decodes the object on each read, except shortly after another read: true in a packed
+    /// cache.
     pub(crate) fn is_decoded_each_time(&self) -> bool {
         self.inner.body.is_decoded_each_time()
     }
 
-    /// Whether such an object was decoded recently.
+    /// Whether the object is in a packed cache and was decoded recently.
     pub(crate) fn was_just_decoded(&self) -> bool {
         self.inner.body.was_just_decoded()
     }
 
-    /// Decodes such an object for a read that follows, and holds the result until then. A decode error is reported
-    /// at that read.
+    /// Decodes an object of a packed cache before it is read, and returns the decoded object; the caller
+    /// keeps it until the read. Returns `None` in other caches, and if decoding fails; the read then returns
+    /// the error.
     pub(crate) fn prefetched(&self) -> Option<Arc<K>> {
         self.inner.body.prefetched(&self.inner.name)
     }
 
-    /// Whether `other` is the same state: same revision, same uid, same epoch. A restored server reuses revisions,
-    /// in another epoch. An object without a revision is never unchanged.
+    /// Whether `other` is the same state of the object: same revision, uid and epoch. A server that was
+    /// restored from a backup reuses revisions, but in another epoch. An object without a revision never
+    /// counts as unchanged.
     pub(crate) fn is_unchanged(&self, other: &Self) -> bool {
         let (revision, others) = (self.revision(), other.revision());
         let has_same_revision = !revision.is_unset() && revision == others;
@@ -169,7 +175,7 @@ impl<K> Object<K> {
             && self.uid_hash().may_be(other.uid_hash())
     }
 
-    /// Returns the same state in another epoch.
+    /// Returns the same state with its revision in another epoch.
     pub(crate) fn in_epoch(mut self, epoch: Epoch) -> Self {
         if self.revision().epoch() != epoch {
             let Inner { revision, .. } = Arc::make_mut(&mut self.inner);
@@ -178,7 +184,7 @@ impl<K> Object<K> {
         self
     }
 
-    /// Returns the hash of the uid that the server sent.
+    /// Returns the hash of the object's uid, as the server sent it.
     pub(crate) fn uid_hash(&self) -> UidHash {
         self.inner.uid
     }
@@ -188,15 +194,16 @@ impl<K> Object<K> {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Returns the bytes of JSON that the server sent for the object.
+    /// Returns the number of JSON bytes that the server sent for the object.
     ///
-    /// After a warm start it is the size in the saved file. It is 0 if the object is broken, or does not come from
-    /// a server.
+    /// After a warm start the result is the object's size in the saved file. It is 0 if the object is broken,
+    /// or does not come from a server.
     pub fn wire_bytes(&self) -> u64 {
         self.inner.wire_bytes.into()
     }
 
-    /// Creates a handle with the identity that the server sent, before any transform.
+    /// Creates a handle to a decoded object, with the name, revision and uid that the server sent, before any
+    /// transform.
     pub(crate) fn identified(
         name: ObjectName,
         revision: ResourceVersion,
@@ -218,7 +225,8 @@ impl<K> Object<K> {
         }
     }
 
-    /// Records the heap bytes that were counted when the object was decoded. The handle must not be shared yet.
+    /// Stores the heap bytes that were counted when the object was decoded. The handle must not be shared
+    /// yet.
     pub(crate) fn counted(mut self, heap_bytes: usize) -> Self {
         let inner = Arc::get_mut(&mut self.inner);
         if let Some(Body::Live(live)) = inner.map(|inner| &mut inner.body) {
@@ -227,27 +235,31 @@ impl<K> Object<K> {
         self
     }
 
-    /// Estimates the memory of the object with its handle, in bytes; see
+    /// Estimates the memory of the object and its handle, in bytes; see
     /// [`StoreSample::rest_bytes`](crate::metrics::StoreSample::rest_bytes) for what is included.
     pub fn rest_bytes(&self) -> u64 {
         let handle = COUNTS_BYTES + size_of::<Inner<K>>() + self.inner.name.as_str().len();
         (handle + self.inner.body.size()) as u64
     }
 
-    /// Returns the bytes that all objects of the cache share; `None` if they share nothing.
+    /// Returns the number of bytes that all objects of the cache share, such as dictionaries; `None` if they
+    /// share nothing.
     pub(crate) fn shared_bytes(&self) -> Option<u64> {
         self.inner.body.shared_size().map(|size| size as u64)
     }
 
-    /// Returns the JSON that the cache stores for the object: what the server sent, without pruned fields.
+    /// Returns the JSON that the cache stores for the object: the JSON that the server sent, without pruned
+    /// fields.
     ///
-    /// A packed cache decompresses it, and a lazy one copies it; nothing is decoded. `None` if the object is stored
-    /// decoded, as in other caches and in a lazy cache after a read, or if it is broken.
+    /// A packed cache decompresses the JSON, and a lazy cache copies it; neither decodes it. The result is
+    /// `None` if the object is broken or is stored decoded, as in other caches and in a lazy cache after a
+    /// read.
     pub fn json(&self) -> Option<Vec<u8>> {
         self.with_encoded(|encoded| encoded.json().into_owned())
     }
 
-    /// Calls `read` with the stored bytes, without a copy if they are not compressed.
+    /// Calls `read` with the object's stored bytes, without a copy if they are not compressed. Returns `None`
+    /// if the cache has no bytes of the object.
     pub(crate) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         self.inner.body.with_encoded(read)
     }
@@ -287,7 +299,7 @@ impl<K: Resource> Object<K> {
     /// Creates a handle to a decoded object.
     ///
     /// # Errors
-    /// `metadata.name` is missing or empty, so the object has no key. The error returns the object.
+    /// `metadata.name` is missing or empty, so the object has no key. The error contains the object.
     pub fn new(object: K) -> Result<Self, Nameless<K>> {
         let Some((name, revision)) = name_and_revision(&object) else {
             return Err(Nameless(Box::new(object)));
@@ -296,7 +308,7 @@ impl<K: Resource> Object<K> {
         Ok(Self::identified(name, revision, uid, object, 0))
     }
 
-    /// Returns `metadata.uid`; empty if the server sent none.
+    /// Returns `metadata.uid`, which is empty if the server sent none.
     pub fn uid(&self) -> &str {
         self.inner.body.uid()
     }
@@ -307,7 +319,7 @@ impl<K: Resource> Object<K> {
     }
 }
 
-/// Returns name and revision, or `None` without a name.
+/// Returns the object's name and revision, or `None` if it has no name.
 pub(crate) fn name_and_revision<K: Resource>(object: &K) -> Option<(ObjectName, ResourceVersion)> {
     let meta = object.meta();
     let name = meta.name.as_deref().filter(|name| !name.is_empty())?;
@@ -316,7 +328,7 @@ pub(crate) fn name_and_revision<K: Resource>(object: &K) -> Option<(ObjectName, 
     Some((name, revision))
 }
 
-/// Prints identity and revision, but no content: an object may be a Secret.
+/// Prints name and revision, but no content, because an object may be a Secret.
 impl<K> fmt::Debug for Object<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let broken = if self.broken().is_some() {
@@ -328,7 +340,7 @@ impl<K> fmt::Debug for Object<K> {
     }
 }
 
-/// The object has no `metadata.name`; the error contains the object.
+/// The error for an object without `metadata.name`; it contains the object.
 #[derive(thiserror::Error)]
 #[error("an object without metadata.name has no key")]
 pub struct Nameless<K>(pub Box<K>);

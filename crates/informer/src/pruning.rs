@@ -1,9 +1,10 @@
-//! Drops fields from objects before they are decoded: [`FieldPath`] and [`Pruned`].
+//! Drops fields from objects before they are decoded: a [`FieldPath`] names a field, and [`Pruned`] is an
+//! object that may lack fields.
 //!
-//! Guarantees: a pruned field is never decoded, copied or stored. For a plain type `K` only fields can be
-//! pruned that are not lost when the object is written back: managed fields and annotations. For
-//! [`Pruned<K>`](Pruned) any field can be pruned except those that identify the object or that selectors read.
-//! Invalid JSON is left unchanged, so that the decoder reports the error.
+//! Guarantees: a pruned field is never decoded, copied or stored. For a plain type `K`, a field can be pruned
+//! only if it is not lost when the object is written back: managed fields and annotations. For
+//! [`Pruned<K>`](Pruned), any field can be pruned except those that identify the object or that selectors
+//! read. Invalid JSON is left unchanged, so that the decoder reports the error.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -26,8 +27,8 @@
 //! # Requirements on types
 //!
 //! A pruned field is missing when the object is decoded. The types of `k8s-openapi` accept that and use a
-//! default, also for fields that Kubernetes requires. Other types declare such fields as `Option` or
-//! `#[serde(default)]`. Otherwise the object is broken, and its
+//! default value, even for fields that Kubernetes requires. Other types must declare such fields as `Option`
+//! or `#[serde(default)]`. Otherwise the object is broken, and its
 //! [`DecodeError`](crate::object::DecodeError) names the object and the field.
 //!
 //! # Keeping and pruning
@@ -67,14 +68,14 @@ use self::pruned::Cuttable;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<String>);
 
-/// The text is not a field path.
+/// The error for a text that is not a field path; it contains the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid path of a field: {0:?}; write it as metadata.managedFields or metadata.annotations['a.b/c']"
 )]
 pub struct ParseFieldPathError(String);
 
-/// The field can't be pruned from objects of this type.
+/// The error for a field that can't be pruned from objects of this type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} can't be pruned: {reason}")]
 pub struct NotPrunable {
@@ -141,7 +142,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Fields that every keep-list keeps.
+/// Paths of the fields that every keep-list keeps, because they identify the object or selectors read them.
 const IDENTITY: [&[&str]; 7] = [
     &["apiVersion"],
     &["kind"],
@@ -152,36 +153,37 @@ const IDENTITY: [&[&str]; 7] = [
     &["metadata", "labels"],
 ];
 
-/// The fields to prune from every object of an informer.
+/// The fields that are pruned from every object of an informer: those in a list of pruned paths, and those
+/// that a keep-list does not name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pruning {
     pruned: Vec<FieldPath>,
     kept: Option<Vec<FieldPath>>,
-    /// The combination of `pruned` and `kept`.
+    /// What to do with the members of an object, computed from `pruned` and `kept`.
     root: Members,
 }
 
-/// Which members of a map to keep, or of each map in an array.
+/// Which members of a map are kept, or of each map in an array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// The members that are treated differently from the others.
+    /// The members that have their own rule, by name; all other members are treated alike.
     named: BTreeMap<String, Fate>,
     cuts_others: bool,
 }
 
-/// What to do with a member.
+/// How pruning treats one member of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Keep it with everything below it.
+    /// The member is kept with everything below it.
     Kept,
-    /// Drop it, from its key to the end of its value.
+    /// The member is dropped, from its key to the end of its value.
     Cut,
-    /// Keep it, and apply this to its members if it is a map, or to each map in it if it is an array. Any
-    /// other value is kept whole.
+    /// The member is kept, and these rules apply to its own members if it is a map, or to each map in it if
+    /// it is an array. Any other value is kept whole.
     Partly(Members),
 }
 
-/// Two are equal if they prune the same fields, even from different paths.
+/// Two prunings are equal if they prune the same fields, even from different paths.
 impl PartialEq for Pruning {
     fn eq(&self, other: &Self) -> bool {
         self.root == other.root
@@ -191,15 +193,15 @@ impl PartialEq for Pruning {
 impl Eq for Pruning {}
 
 impl Pruning {
-    /// Returns the keep-list, if there is one, and the pruned paths.
+    /// Returns the keep-list, if there is one, and the list of pruned paths.
     pub(crate) fn fields(&self) -> (Option<&[FieldPath]>, &[FieldPath]) {
         (self.kept.as_deref(), &self.pruned)
     }
 
-    /// Replaces the paths to prune.
+    /// Replaces the list of pruned paths.
     ///
     /// # Errors
-    /// One of the paths can't be pruned from this type. Then nothing changes.
+    /// One of the paths can't be pruned from objects of type `K`. The list is then unchanged.
     pub(crate) fn prune<K: Prunable>(
         &mut self,
         paths: impl IntoIterator<Item = FieldPath>,
@@ -210,7 +212,7 @@ impl Pruning {
         Ok(())
     }
 
-    /// Replaces the keep-list.
+    /// Replaces the keep-list: fields outside these paths are pruned, except those that identify the object.
     pub(crate) fn keep(&mut self, paths: impl IntoIterator<Item = FieldPath>) {
         self.kept = Some(paths.into_iter().collect());
         self.compile();
@@ -233,19 +235,20 @@ impl Pruning {
         self.root = root;
     }
 
-    /// Returns what to do with the members of an object.
+    /// Returns the rules for the members of an object.
     pub(crate) fn members(&self) -> &Members {
         &self.root
     }
 
-    /// Whether nothing is pruned.
+    /// Whether no field is pruned from any object.
     pub(crate) fn is_empty(&self) -> bool {
         self.root == Members::default()
     }
 }
 
-/// Equal prunings have equal text, different ones different text, and an empty one none: `-` precedes a
-/// pruned path, `=` a path of which only the following paths are kept, and `+` each of these.
+/// Prints the pruned fields. Equal prunings have the same text, different prunings have different texts, and
+/// a pruning without fields prints the empty text. `-` precedes a pruned path, `=` precedes a path of which
+/// only the following paths are kept, and `+` precedes each of these paths.
 impl fmt::Display for Pruning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
@@ -256,7 +259,7 @@ impl fmt::Display for Pruning {
 
 impl FieldPath {
     /// # Errors
-    /// The field identifies the object, or a write of the object would lose it.
+    /// The path is that of a field that identifies the object, or that a write of the object would lose.
     fn unless_needed(self, cuttable: Cuttable) -> Result<Self, NotPrunable> {
         let names: Vec<_> = self.0.iter().map(String::as_str).collect();
         let says_which =
@@ -277,12 +280,12 @@ impl FieldPath {
 }
 
 impl Members {
-    /// Returns the members that are treated differently from [`Members::others`].
+    /// Returns the rules for named members; [`Members::others`] applies to all other members.
     pub(crate) fn named(&self) -> &BTreeMap<String, Fate> {
         &self.named
     }
 
-    /// Returns what to do with members that are not named.
+    /// Returns the rule for members that are not named.
     pub(crate) fn others(&self) -> &Fate {
         if self.cuts_others {
             &Fate::Cut
@@ -295,7 +298,8 @@ impl Members {
         self.cuts_others
     }
 
-    /// Keeps the value at this path. The maps on the way keep no other member unless it is kept too.
+    /// Adds a rule that keeps the value at this path. Of the maps that contain the value, other members are
+    /// kept only if they have a rule that keeps them.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;
@@ -313,7 +317,7 @@ impl Members {
         }
     }
 
-    /// Prunes the value at this path, unless it is pruned already.
+    /// Adds a rule that prunes the value at this path, unless the existing rules already prune it.
     fn cut(&mut self, path: &[String]) {
         let Some((first, rest)) = path.split_first() else {
             return;

@@ -1,4 +1,4 @@
-//! Selectors: select objects by labels with a [`Selector`], or by fields with a [`FieldSelector`].
+//! Selects objects by labels with a [`Selector`], or by fields with a [`FieldSelector`].
 //!
 //! For labels the module guarantees:
 //!
@@ -11,7 +11,7 @@
 //!
 //! # Syntax
 //!
-//! Requirements are separated by commas, and all of them must hold.
+//! A selector is a list of requirements, separated by commas. An object must meet all of them.
 //!
 //! | requirement | selects objects |
 //! | --- | --- |
@@ -23,8 +23,8 @@
 //! | `key notin (a,b)` | whose label is neither, or is missing |
 //! | `key>5`, `key<5` | whose label is an integer above, or below |
 //!
-//! The empty string selects everything.
-//! A missing value is the empty value: `key=` and `key in ()` select an empty label.
+//! The empty string selects all objects. A requirement without a value has the empty value: `key=` and `key
+//! in ()` select objects whose label is empty.
 //!
 //! # Example
 //!
@@ -59,11 +59,11 @@ mod parse;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "labels.Selector")]
 pub struct Selector {
-    /// Sorted, without repetition.
+    /// The requirements, sorted and without duplicates.
     requirements: Vec<Requirement>,
 }
 
-/// A requirement on one label.
+/// A requirement on one label of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "labels.Requirement")]
 pub struct Requirement {
@@ -71,32 +71,32 @@ pub struct Requirement {
     operator: Operator,
 }
 
-/// How a label is compared, and with which values.
+/// How a requirement compares a label, and with which values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "selection.Operator")]
 pub enum Operator {
-    /// The label exists.
+    /// The object has the label, with any value.
     Exists,
-    /// The label does not exist.
+    /// The object does not have the label.
     DoesNotExist,
-    /// The label exists and has this value.
+    /// The object has the label with this value.
     Equals(String),
-    /// The label has another value, or does not exist.
+    /// The object has the label with another value, or does not have the label.
     NotEquals(String),
-    /// The label exists and has one of these values.
+    /// The object has the label with one of these values.
     In(BTreeSet<String>),
-    /// The label has none of these values, or does not exist.
+    /// The object has the label with a value other than these, or does not have the label.
     NotIn(BTreeSet<String>),
-    /// The label exists and is an integer above this one.
+    /// The object has the label, and its value is an integer above this one.
     GreaterThan(i64),
-    /// The label exists and is an integer below this one.
+    /// The object has the label, and its value is an integer below this one.
     LessThan(i64),
 }
 
 // === impl Selector ===
 
 impl Selector {
-    /// Returns a selector for all objects, with or without labels; it prints as the empty string.
+    /// Returns a selector that selects all objects, with or without labels. Its text is the empty string.
     #[doc(alias = "labels.Everything")]
     pub const fn everything() -> Self {
         Self {
@@ -104,10 +104,10 @@ impl Selector {
         }
     }
 
-    /// Returns a selector for no object.
+    /// Returns a selector that selects no object.
     ///
-    /// The syntax has no such form, so it is the contradiction `nothing,!nothing`, which selects nothing on a server
-    /// too.
+    /// The syntax has no form for this, so the selector is the contradiction `nothing,!nothing`, which
+    /// selects no object on a server too.
     #[doc(alias = "labels.Nothing")]
     pub fn nothing() -> Self {
         [Operator::DoesNotExist, Operator::Exists]
@@ -119,7 +119,7 @@ impl Selector {
             .collect()
     }
 
-    /// Whether there are no requirements, so that all objects are selected.
+    /// Whether the selector has no requirements, so that it selects all objects.
     #[doc(alias = "Empty")]
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
@@ -130,7 +130,8 @@ impl Selector {
         &self.requirements
     }
 
-    /// Whether an object is selected; `label` returns the value of its label with a key.
+    /// Whether the selector selects an object. `label` returns the value of the object's label with the given
+    /// key, or `None` if the object does not have it.
     #[doc(alias = "Matches")]
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements
@@ -138,7 +139,7 @@ impl Selector {
             .all(|requirement| requirement.operator.matches(label(&requirement.key)))
     }
 
-    /// Whether an object with these labels is selected.
+    /// Whether the selector selects an object with these labels.
     pub fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
         self.matches(|key| labels.get(key).map(String::as_str))
     }
@@ -190,12 +191,12 @@ impl Requirement {
         Ok(Self { key, operator })
     }
 
-    /// Returns the label's key.
+    /// Returns the key of the label that the requirement compares.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Returns how the label is compared, and with which values.
+    /// Returns how the requirement compares the label, and with which values.
     pub fn operator(&self) -> &Operator {
         &self.operator
     }
@@ -228,7 +229,8 @@ impl fmt::Display for Requirement {
 // === impl Operator ===
 
 impl Operator {
-    /// Whether a label meets the requirement; `None` if the object lacks it.
+    /// Whether an object whose label has this value meets the requirement; `label` is `None` if the object
+    /// does not have the label.
     fn matches(&self, label: Option<&str>) -> bool {
         let integer = || label.and_then(|value| value.parse::<i64>().ok());
         match self {

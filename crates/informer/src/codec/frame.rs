@@ -1,18 +1,18 @@
-//! [`Frame`] and [`ListEnd`]: the parts of list and watch bodies.
+//! [`Frame`] is one object or event of a body, and [`ListEnd`] holds the fields of a list besides its items.
 //!
-//! Guarantees: every size that a server determines is limited.
+//! Guarantees: every size that a server determines has a maximum.
 
 use bytes::{Bytes, BytesMut};
 
 use super::{Codec, Encoded};
 use crate::limits::{LIST_ENVELOPE_BYTES, Limits};
 
-/// One object or event of a body.
+/// One object of a list, or one event of a watch, split from a response body and not decoded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
     pub(crate) codec: Codec,
-    /// The object; for an event of unknown type, any value.
+    /// Bytes of the object; for an event of an unknown type, they can be any value.
     pub(crate) bytes: Bytes,
 }
 
@@ -24,19 +24,20 @@ impl Frame {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// An item of a list.
+    /// The object is an item of a list.
     Item,
     Added,
     Modified,
     Deleted,
     Bookmark,
-    /// A failure that the server reports inside the stream; the bytes are a `Status`.
+    /// The server reports a failure inside the watch; the bytes are a `Status`.
     Error,
     Unknown(String),
 }
 
 impl FrameKind {
-    /// Whether the frame carries an object of the kind.
+    /// Whether the frame carries an object of the informer's kind, and not a bookmark, an error or an unknown
+    /// event.
     pub(crate) fn is_of_object(&self) -> bool {
         match self {
             Self::Item | Self::Added | Self::Modified | Self::Deleted => true,
@@ -45,7 +46,7 @@ impl FrameKind {
     }
 }
 
-/// The metadata of a list.
+/// The fields of a list besides its items: kind, API version and metadata.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListEnd {
     pub(crate) kind: String,
@@ -55,10 +56,10 @@ pub(crate) struct ListEnd {
     pub(crate) remaining_item_count: Option<i64>,
 }
 
-/// Why a body can't be split.
+/// Why the body of a list or a watch can't be split into frames.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SplitError {
-    /// The body is not what was requested, or exceeds a limit.
+    /// The body is not a list or a watch in the requested format, or exceeds a limit.
     #[error("{0}")]
     Malformed(String),
     /// The body ended before the list or the event did.
@@ -70,12 +71,12 @@ pub(super) fn malformed(what: impl Into<String>) -> SplitError {
     SplitError::Malformed(what.into())
 }
 
-/// The limit of a piece of a body.
+/// The maximum size of one part of a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
-    /// An item of a list, or an event of a watch.
+    /// The maximum bytes of an item of a list, or of an event of a watch.
     Object(usize),
-    /// A list's own fields.
+    /// The maximum bytes of a list's fields besides its items, which is [`LIST_ENVELOPE_BYTES`].
     Envelope,
 }
 
@@ -99,12 +100,13 @@ impl Default for Limit {
     }
 }
 
-/// The unfinished piece at the end of the last chunk.
+/// A buffer for the item, field or event that has begun in an earlier chunk of the body and has not ended.
 #[derive(Debug, Default)]
 pub(super) struct Carry(BytesMut);
 
 impl Carry {
-    /// Returns the whole piece: the carried bytes and `rest`. Copies only if bytes were carried.
+    /// Returns all bytes of the buffered item, field or event: the bytes from earlier chunks, then `rest`.
+    /// Copies only if there are bytes from earlier chunks.
     pub(super) fn complete(&mut self, rest: Bytes, limit: Limit) -> Result<Bytes, SplitError> {
         if self.0.is_empty() {
             limit.check(rest.len())?;

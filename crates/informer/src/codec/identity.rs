@@ -1,4 +1,4 @@
-//! [`Identity`]: what identifies an object, and its labels.
+//! [`Identity`] holds the fields that identify an object, and its labels.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -8,7 +8,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The fields that identify an object of any kind, for objects that do not decode or are not decoded yet.
+/// The metadata that identify an object of any kind: name, namespace, uid, revision and labels. They are read
+/// from an object that is not decoded yet or does not decode.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Identity<'a> {
     #[serde(default, borrow)]
@@ -28,19 +29,19 @@ pub(crate) struct IdentityMetadata<'a> {
     pub(crate) resource_version: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "labels_if_they_are")]
     pub(crate) labels: Pairs<'a>,
-    /// The raw value, for pruning.
+    /// Raw JSON of the field, which locates the field when it is pruned.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) annotations: Option<&'a [u8]>,
-    /// The raw value, for pruning.
+    /// Raw JSON of the field, which locates the field when it is pruned.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) managed_fields: Option<&'a [u8]>,
 }
 
-/// Keys and values in the order of the text.
+/// The labels of an object as pairs of key and value, in the order of the JSON text.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs<'a>(pub(crate) Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-/// A string, borrowed if possible.
+/// A JSON string that borrows from the text if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -54,7 +55,7 @@ fn as_it_stands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'d
     Ok(value.map(|value| value.get().as_bytes()))
 }
 
-/// Reads labels; invalid labels become none, so that the object keeps its name.
+/// Deserializes labels. Invalid labels are read as no labels, so that the object keeps its name.
 fn labels_if_they_are<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<'de>, D::Error> {
     // As raw text: labels nested too deep would not decode as a value.
     let labels = <&RawValue>::deserialize(deserializer)?;
@@ -95,7 +96,8 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 }
 
 impl<'a> Identity<'a> {
-    /// Returns the fields that are usually pruned, by name, with their raw values.
+    /// Returns the raw JSON of `annotations` and `managedFields`, the fields that are usually pruned, each
+    /// with its name.
     pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a [u8]>); 2] {
         let IdentityMetadata {
             annotations,
@@ -108,7 +110,7 @@ impl<'a> Identity<'a> {
         ]
     }
 
-    /// Returns the labels as in the text: a duplicate key appears twice.
+    /// Returns the labels in the order of the JSON text: a duplicate key appears twice.
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.metadata.labels.0.iter();
         pairs.map(|(key, value)| (&**key, &**value))

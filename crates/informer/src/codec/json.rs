@@ -1,8 +1,8 @@
-//! The Kubernetes API in JSON.
+//! Reads lists, watches and objects of the Kubernetes API in JSON.
 //!
-//! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept chunks that end anywhere, and return pieces that borrow
-//! from the chunk where possible. Objects in the form that API servers write are read in place; a parser reads
-//! all others, with the same result.
+//! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept chunks that end anywhere, and return items and
+//! events that borrow from the chunk where possible. Objects in the form that API servers write are read in
+//! place; a parser reads all others, with the same result.
 
 mod cut;
 mod fast_path;
@@ -19,10 +19,10 @@ use serde::Deserialize;
 
 use super::{Expected, Identity, IdentityMetadata, Named};
 
-/// Beginning of a list item that has no kind.
+/// First bytes of a list item that states no kind.
 const ITEM: &[u8] = br#"{"metadata":"#;
 
-/// The text between the kind and the metadata, in an object that begins with its kind.
+/// The text between kind and metadata in an object whose first fields are its kind and API version.
 const METADATA: &[u8] = br#","metadata":"#;
 
 pub(super) fn begins_with_metadata(json: &[u8]) -> Option<usize> {
@@ -82,7 +82,8 @@ pub(super) fn identity_in_place(json: &[u8]) -> Option<Identity<'_>> {
     in_place.or_else(|| serde_json::from_slice(json).ok())
 }
 
-/// Returns the position of the object's metadata, if only members with string values precede them.
+/// Returns the byte position of the value of the object's `metadata`, if only fields without nested maps or
+/// arrays precede it.
 fn metadata_at(json: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""metadata":"#;
     let at = memmem::find(json, KEY)?;

@@ -1,27 +1,29 @@
-//! [`Expected`]: the kind that an informer's objects must have, and [`Named`]: the kind that an object states.
+//! [`Expected`] is the kind that an informer's objects must have, and [`Named`] is the kind that an object
+//! states.
 
 use crate::limits::one_line;
 
-/// The kind that every object of an informer must have.
+/// The API version and kind that every object of an informer must have.
 pub(crate) struct Expected {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// Whether metadata alone is requested. It has a kind of its own, and a server without support for it sends
-    /// whole objects.
+    /// Whether the informer requests only the metadata of objects. Then the kind `PartialObjectMetadata` is
+    /// accepted too; a server without support for it sends whole objects.
     pub(super) metadata_only: bool,
-    /// How an object of the kind can begin in the JSON of API servers.
+    /// The texts with which the JSON of an object of this kind can begin, as API servers write it.
     pub(super) beginnings: Vec<String>,
-    /// `"apiVersion":…,"kind":…` in JSON.
+    /// The JSON text `"apiVersion":…,"kind":…`, which is inserted into an object that states no kind.
     pub(super) stamp: String,
 }
 
-/// The kind that an object states.
+/// The kind that an object states, compared with the kind that is expected.
 pub(crate) enum Named {
-    /// The expected kind, and the position of the metadata if known.
+    /// The object states the expected kind. The number is the byte position of the value of `metadata`, if it
+    /// is known.
     Expected(Option<usize>),
-    /// No kind, or an invalid one.
+    /// The object states no kind, or its kind is invalid.
     Nothing,
-    /// Another kind: API version and kind.
+    /// The object states another kind; the text is its API version and kind.
     Other(String),
 }
 
@@ -51,7 +53,7 @@ impl Expected {
         &self.stamp
     }
 
-    /// Compares an object's API version and kind with the expected ones.
+    /// Compares the API version and kind of an object with the expected ones.
     pub(super) fn compared(&self, api_version: &str, kind: &str) -> Named {
         let metadata_alone = self.metadata_only
             && kind == "PartialObjectMetadata"
@@ -68,5 +70,5 @@ impl Expected {
     }
 }
 
-/// Maximum bytes of a kind in an error message.
+/// Maximum bytes of an object's API version and kind in an error message.
 const KIND_BYTES: usize = 128;

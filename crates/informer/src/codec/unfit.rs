@@ -1,15 +1,16 @@
-//! [`Unfit`]: why bytes do not decode as an object, without a quote of its values.
+//! [`Unfit`] describes why bytes do not decode as an object, without a quote of the object's values.
 
 use serde::de::DeserializeOwned;
 
-/// Why bytes do not decode as an object.
+/// Why bytes do not decode as an object: the path of the invalid field, and the reason.
 #[derive(Debug)]
 pub(crate) struct Unfit {
     pub(crate) field: String,
     pub(crate) reason: String,
 }
 
-/// Finds where JSON does not fit a type. serde's own messages quote the value, which may be secret.
+/// Finds the field at which `json` does not fit the type `K`, and describes `error`. serde's own messages
+/// quote the value, which may be secret.
 pub(super) fn locate<K: DeserializeOwned>(json: &[u8], error: &serde_json::Error) -> Unfit {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     let field = match serde_path_to_error::deserialize::<_, K>(&mut deserializer) {

@@ -1,4 +1,4 @@
-//! [`KnownStates`]: the states that a store already has, which a list need not decode again.
+//! [`KnownStates`] are the states of objects that a store already has, which a list need not decode again.
 
 use std::sync::Arc;
 
@@ -8,17 +8,19 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The states from one source in a store when a list began.
+/// The states of the objects of one source that the store had when a list began.
 #[derive_where(Clone)]
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
-    /// The current epoch. A state of another epoch may differ from the server's at an equal revision.
+    /// The current epoch of the source. A state from another epoch may differ from the server's state with
+    /// the same revision.
     pub(crate) epoch: Epoch,
 }
 
 impl<K> KnownStates<K> {
-    /// Returns the known state with the same name, uid and revision. It may be broken.
+    /// Returns the state in the store that has the same name, uid and revision as `identity`, if there is
+    /// one. It may be broken.
     pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {
         let revision = ResourceVersion::of(identity);
         if revision.is_unset() {
@@ -39,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// Has one object, from source 3.
+    /// A store with one object, from source 3.
     struct One(Object<ConfigMap>);
 
     impl Known<ConfigMap> for One {

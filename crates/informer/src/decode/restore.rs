@@ -1,4 +1,5 @@
-//! Creates objects from saved JSON, in the cache's form. A packed or lazy cache does not decode them.
+//! Creates objects from the JSON of a saved store, in the form in which the cache stores objects. For a
+//! packed or lazy cache, the objects are not decoded.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -10,8 +11,9 @@ use crate::{
 };
 
 impl<K: Resource + DeserializeOwned> Decoder<K> {
-    /// Creates the object with its saved identity. It was pruned and transformed before it was saved. `None` if it
-    /// does not decode and the cache stores decoded objects.
+    /// Creates an object from its saved JSON, with its saved name and revision. The object was pruned and
+    /// transformed before it was saved. Returns `None` if the cache stores decoded objects and the JSON does
+    /// not decode.
     pub(crate) fn restored(
         &self,
         name: ObjectName,

@@ -1,14 +1,14 @@
-//! [`CompactReader`]: reads members of JSON objects in place.
+//! [`CompactReader`] reads the members of JSON objects in place, without a parser.
 //!
-//! It accepts the JSON that API servers write: without white space, and without escapes in the strings that it
-//! returns. It skips other values by their structure, which takes less than half of a parser's time; it does
-//! not check that a skipped value is valid JSON.
+//! The reader accepts the JSON that API servers write: without white space, and without escapes in the
+//! strings that it returns. It skips other values by their structure, which takes less than half of a
+//! parser's time, and does not check that a skipped value is valid JSON.
 
 use memchr::memchr2;
 
 use super::scanner::value_end;
 
-/// The unread rest of a text.
+/// Reads JSON without white space from the front of a text; it holds the rest that is not read yet.
 ///
 /// Every method removes what it reads, and returns `None` for unsupported input; the caller then uses a parser.
 pub(crate) struct CompactReader<'a>(&'a [u8]);
@@ -18,7 +18,8 @@ impl<'a> CompactReader<'a> {
         Self(json)
     }
 
-    /// Reads an object. Calls `read` after each key; `read` must consume the value.
+    /// Reads a JSON object, and calls `read` with each key and the rest after it; `read` must consume the
+    /// value.
     pub(crate) fn members(
         &mut self,
         mut read: impl FnMut(&'a str, &mut Self) -> Option<()>,

@@ -1,4 +1,4 @@
-//! [`ValueScanner`]: finds where one JSON value ends, over any number of chunks.
+//! [`ValueScanner`] finds where one JSON value ends; the value may span any number of chunks.
 #![expect(
     clippy::inline_always,
     reason = "what is not inlined is compiled for a processor without vectors of its own"
@@ -9,36 +9,36 @@ use std::sync::LazyLock;
 use fearless_simd::{Level, Simd, dispatch, prelude::*, u8x64};
 use memchr::memchr2;
 
-/// Follows one JSON value from its first byte to its last.
+/// Finds the last byte of one JSON value, given the chunks of text that contain the value.
 ///
-/// It reads only the structure: strings, nesting, and the end of a bare scalar. It does not check that the
-/// value is valid JSON; the decoder does.
+/// The scanner follows only the structure: strings, nesting, and the end of a scalar. It does not check that
+/// the value is valid JSON; the decoder does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueScanner {
     depth: u32,
     in_string: bool,
     escaped: bool,
     scalar: bool,
-    /// Number of objects and arrays that have begun.
+    /// Number of objects and arrays that have begun in the value so far.
     opened: usize,
     /// Number of objects and arrays that have ended directly inside the outermost one.
     pub(crate) closed_inside: u32,
 }
 
-/// Result of a scan.
+/// Result of scanning one block or the rest of a chunk.
 enum Step {
-    /// The value ends before this index.
+    /// The value is complete, and ends before this index of the chunk.
     Ends(usize),
     GoesOn(usize),
 }
 
-/// Number of bytes in a block, each one bit of a mask.
+/// Number of bytes in a block, the unit of the scan. Each byte has one bit in a 64-bit mask.
 const BLOCK: usize = 64;
 
-/// The vector instructions of this processor.
+/// The set of vector instructions that this processor supports.
 static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
 
-/// Positions of structural characters in a block; the lowest bit is the first byte.
+/// Bit masks of the structural characters in a block; the lowest bit is the block's first byte.
 struct Marks {
     quotes: u64,
     escapes: u64,
@@ -62,9 +62,10 @@ impl Marks {
     }
 }
 
-/// Sets the bits from each opening quote up to, but not including, its closing quote.
+/// Returns a mask with a bit for each byte inside a string, from the opening quote up to, but not including,
+/// the closing quote. `bits` has a bit for each quote.
 ///
-/// A result bit is the parity of the input bits at and below its position.
+/// Each bit of the result is the parity of the input bits at and below its position.
 #[inline(always)]
 fn odd(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
@@ -73,9 +74,10 @@ fn odd(mut bits: u64) -> u64 {
     bits
 }
 
-/// Returns which bytes follow an unescaped backslash, and whether the first byte of the next block does.
+/// Returns a mask of the bytes that an unescaped backslash precedes, and whether the first byte of the next
+/// block is such a byte. `escapes` has a bit for each backslash.
 ///
-/// `first` is that flag from the block before.
+/// `first` is whether the first byte of this block is escaped, as returned for the block before.
 #[inline(always)]
 fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -91,7 +93,7 @@ fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     ((EVEN ^ (runs << 1)) & behind, goes_on)
 }
 
-/// Counts the objects and arrays in a value.
+/// Returns the number of JSON objects and arrays in a value, including the value itself.
 pub(crate) fn parts(value: &[u8]) -> usize {
     let mut scanner = ValueScanner::default();
     scanner.scan(value);
@@ -105,7 +107,8 @@ pub(super) fn value_end(bytes: &[u8]) -> Option<usize> {
 }
 
 impl ValueScanner {
-    /// Continues with `bytes`, and returns the index after the value once it is complete.
+    /// Scans the next chunk of the value, and returns the index after the value if the value ends in this
+    /// chunk.
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         self.scan_with(*LEVEL, bytes)
     }
@@ -125,7 +128,8 @@ impl ValueScanner {
         None
     }
 
-    /// Continues block by block, while the value is an object or array that needs no scan byte by byte.
+    /// Scans `bytes` block by block, as long as the scanner is inside an object or array and no case needs a
+    /// scan byte by byte.
     #[inline(always)]
     fn scan_blocks<S: Simd>(&mut self, simd: S, bytes: &[u8]) -> Step {
         let mut at = 0;
@@ -142,8 +146,8 @@ impl ValueScanner {
         Step::GoesOn(at)
     }
 
-    /// Continues after a block, or to the end of the value in it. Returns `None` at a backslash outside of a
-    /// string.
+    /// Scans one block, up to its end or to the end of the value. Returns `None` at a backslash outside of a
+    /// string, which needs a scan byte by byte.
     #[inline(always)]
     fn scan_block(&mut self, marks: &Marks) -> Option<Step> {
         let (escaped, escapes_next) = escaped(marks.escapes, self.escaped);
@@ -169,7 +173,8 @@ impl ValueScanner {
         Some(Step::GoesOn(BLOCK))
     }
 
-    /// Steps from bracket to bracket while the value may end in this block; returns the index after the last one.
+    /// Follows the brackets of a block one by one while the value may end in the block; returns the index
+    /// after the bracket that ends the value.
     fn follow(&mut self, opening: u64, closing: u64) -> Option<usize> {
         let mut brackets = opening | closing;
         while brackets != 0 {
@@ -190,7 +195,8 @@ impl ValueScanner {
         None
     }
 
-    /// Continues byte by byte, to the end of a block or into an object or array.
+    /// Scans byte by byte from index `from`, up to the end of a block or until the scanner is inside an
+    /// object or array.
     fn scan_bytes(&mut self, bytes: &[u8], from: usize) -> Step {
         let mut at = from;
         while at < bytes.len().min(from + BLOCK) {
@@ -233,7 +239,8 @@ impl ValueScanner {
         Step::GoesOn(at)
     }
 
-    /// Returns the index after the closing quote, or `None` if the string continues in the next chunk.
+    /// Skips a string from index `at`, and returns the index after the closing quote, or `None` if the string
+    /// continues in the next chunk.
     fn skip_string(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
         if std::mem::take(&mut self.escaped) {
             at += 1;
@@ -282,7 +289,7 @@ mod tests {
         None
     }
 
-    /// The instructions of this processor, and the baseline of its architecture.
+    /// Returns the instruction sets to test: that of this processor, and the baseline of its architecture.
     fn levels() -> Vec<Level> {
         let best = Level::new();
         let mut levels = vec![Level::baseline(), best];

@@ -1,8 +1,8 @@
-//! Decodes JSON, and estimates the heap memory of the value.
+//! Decodes JSON, and estimates the heap memory of the decoded value.
 //!
 //! Guarantees: the value or error equals that of [`serde_json::from_slice`].
 //!
-//! Functions that types call are `#[inline]`, for the reason given in `tape/value.rs`.
+//! Functions that a type's `Deserialize` calls are `#[inline]`, for the reason given in `tape/value.rs`.
 
 mod access;
 mod key;
@@ -15,17 +15,17 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Visitor};
 
 use super::tape;
 
-/// A value and its heap memory.
+/// A decoded value, with an estimate of its heap memory.
 pub(crate) struct Measured<K> {
     pub(crate) value: K,
-    /// Estimate of the bytes allocated for the value.
+    /// Estimate of the heap bytes allocated for the value.
     ///
-    /// Strings, list elements and boxes are counted exactly; maps by the nodes that a `BTreeMap` allocates. For a
-    /// value that is converted after decoding, the decoded form is counted.
+    /// Strings, array elements and boxes are counted exactly; maps by the nodes that a `BTreeMap` allocates.
+    /// If the type converts a value after decoding, the size before the conversion is counted.
     pub(crate) heap_bytes: usize,
 }
 
-/// Decodes a value and estimates its heap memory.
+/// Decodes a value and estimates its heap memory in bytes.
 ///
 /// # Errors
 /// The same errors as [`serde_json::from_slice`].
@@ -50,7 +50,7 @@ fn counted<'de, K: DeserializeOwned, D: Deserializer<'de>>(
     })
 }
 
-/// The bytes counted so far.
+/// Counter of the heap bytes of one value while it is decoded.
 #[derive(Default)]
 struct Heap {
     bytes: Cell<usize>,
@@ -63,7 +63,7 @@ impl Heap {
     }
 }
 
-/// Bytes that a `BTreeMap` allocates when `entries` entries are inserted in key order.
+/// Returns the bytes that a `BTreeMap` allocates when `entries` entries are inserted in key order.
 ///
 /// A node has room for eleven entries; a split leaves six entries in each node but the last.
 fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
@@ -85,12 +85,13 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     (leaves + inner) * (NODE * entry_bytes + LINKS) + inner * EDGES
 }
 
-/// A wrapper between a type and the parser that counts memory: around a deserializer, a visitor, a seed, or
-/// access to the parts of a value.
+/// Counts the heap memory of a value while it is decoded. The wrapper is between the type and the parser:
+/// around a deserializer, a visitor, a seed, or access to the parts of a value.
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Size of the value being made; a larger value inside it must be in a box.
+    /// Size in bytes of the value being decoded. A value inside it that is larger must be in a box, on the
+    /// heap.
     room: usize,
 }
 
@@ -100,13 +101,13 @@ impl<'h, T> Counting<'h, T> {
         Self { inner, heap, room }
     }
 
-    /// Wraps a seed; the size of its value is known only when it is deserialized.
+    /// Wraps a seed, without the size of its value, which is known only when the seed is deserialized.
     #[inline]
     fn seed(inner: T, heap: &'h Heap) -> Self {
         Self::new(inner, heap, 0)
     }
 
-    /// Wraps another value with the same counter.
+    /// Wraps `inner` with the same counter and size as this wrapper.
     #[inline]
     fn with<U>(&self, inner: U) -> Counting<'h, U> {
         Counting::new(inner, self.heap, self.room)
@@ -124,7 +125,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Counting<'_, T> {
     }
 }
 
-/// Forwards a deserializer's method unchanged.
+/// Implements deserializer methods that call the inner deserializer with the unchanged visitor.
 macro_rules! as_it_is {
     ($($method:ident)*) => {$(
         #[inline]
@@ -134,7 +135,7 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Forwards a deserializer's method with a wrapped visitor.
+/// Implements deserializer methods that call the inner deserializer with a visitor that counts.
 macro_rules! watched {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
         #[inline]
@@ -172,8 +173,9 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// A `String` calls `deserialize_string`. A type that calls `deserialize_str` converts the text: a time takes
-    /// no heap, and base64 becomes bytes that are three quarters as long.
+    /// Counts the bytes of the value after the type has converted the text. A `String` calls
+    /// `deserialize_string` instead; a type that calls `deserialize_str` converts the text: a time takes no
+    /// heap, and base64 becomes bytes that are three quarters as long.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

@@ -1,13 +1,14 @@
-//! Decodes JSON in two steps: `simd-json` writes all values of a text to a tape, and the type reads from it.
+//! Decodes JSON in two steps: `simd-json` writes all values of a text to a tape, a flat list of nodes, and
+//! the type's `Deserialize` reads from the tape.
 //!
-//! This takes two thirds of the time of `serde_json`, which reads byte by byte. Ignored fields cost nothing, and
-//! the length of a list is known before its first element. `serde_json` decodes input that `simd-json` rejects,
-//! and input for which the two could differ.
+//! The two steps take two thirds of the time of `serde_json`, which reads byte by byte. Ignored fields cost
+//! nothing, and the length of an array is known before its first element. `serde_json` decodes input that
+//! `simd-json` rejects, and input for which the results of the two could differ.
 //!
 //! Guarantees:
-//! - a value from here equals the one that `serde_json` decodes;
-//! - a `Deserialize` that leaves a part of a list or map unread gets no value from here, so that `serde_json`
-//!   reports the trailing elements.
+//! - a value decoded by this module equals the one that `serde_json` decodes;
+//! - if a `Deserialize` leaves a part of an array or map unread, this module returns no value, so that
+//!   `serde_json` decodes the text and reports the trailing elements.
 
 mod value;
 
@@ -19,13 +20,14 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// Maximum bytes of a text whose scratch memory is kept for the next text.
+/// Maximum bytes of a text after which a thread keeps its buffers for the next text.
 const KEPT_MAX: usize = 256 * 1024;
 
-/// Maximum bytes of a text: `simd-json` uses 32-bit positions, and many times the memory of the text.
+/// Maximum bytes of a text that `simd-json` decodes. It uses 32-bit positions, and many times the memory of
+/// the text.
 const TEXT_MAX: usize = 16 << 20;
 
-/// Buffers that a thread reuses from text to text.
+/// Buffers for decoding that a thread keeps and reuses for the next text.
 struct Scratch {
     /// A copy of the text, in which `simd-json` resolves escapes.
     text: Vec<u8>,
@@ -47,7 +49,8 @@ thread_local! {
     static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
-/// Decodes a text; `None` means that `serde_json` has to decode it.
+/// Writes a text to a tape, and returns the value that `read` decodes from the tape. `None` means that
+/// `serde_json` has to decode the text.
 pub(super) fn read<T>(
     json: &[u8],
     read: impl FnOnce(Value<'_, '_>) -> Result<T, Refused>,
@@ -73,10 +76,10 @@ pub(super) fn read<T>(
     value.filter(|_| reading.is_whole())
 }
 
-/// The largest number with 18 digits.
+/// The largest integer with 18 digits; `simd-json` and `serde_json` read all integers up to this one alike.
 const CERTAIN: u64 = 999_999_999_999_999_999;
 
-/// Whether `serde_json` may read this number differently or reject it.
+/// Whether `serde_json` may read the number in this node differently from `simd-json`, or reject it.
 ///
 /// `simd-json` accepts any bytes after a number of 19 or more digits, rounds some fractions differently, and reads
 /// `-0` as an integer.
@@ -102,7 +105,7 @@ fn has_surrogates(json: &[u8]) -> bool {
     escapes.any(|at| matches!(json.get(at + 2), Some(b'd' | b'D')))
 }
 
-/// Decodes a value of a type; `None` means that `serde_json` has to decode it.
+/// Decodes a text as a `K`; `None` means that `serde_json` has to decode the text.
 pub(super) fn decode<K: DeserializeOwned>(json: &[u8]) -> Option<K> {
     read(json, |value| K::deserialize(value))
 }

@@ -1,7 +1,8 @@
-//! [`Body`]: the stored content of an object, and [`Form`]: the form in which a cache stores its objects.
+//! [`Body`] is the stored content of an object, and [`Form`] is the form in which a cache stores its objects:
+//! decoded, lazy or packed.
 //!
-//! Other stages do not distinguish the forms. The reflector calls [`Housekeeping`], which does the background
-//! work of the form.
+//! Code outside this module does not depend on the form. The reflector calls [`Housekeeping`], which does the
+//! background work of the form, such as compression.
 
 mod lazy;
 #[cfg(feature = "packed")]
@@ -25,13 +26,13 @@ use self::{
 use super::{DecodeError, Object, ObjectName, labels::Labels};
 use crate::codec::{Encoded, Identity, Unfit};
 
-/// Decodes the bytes of an object.
+/// A function that decodes the bytes of one object.
 pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 
-/// Callback for each object that fails to decode when it is read.
+/// Callback that the cache calls for each object that fails to decode when it is read.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
-/// The stored content of an object.
+/// The content of one object, in the form in which the cache stores it.
 #[derive_where(Clone)]
 pub(super) enum Body<K> {
     Live(Live<K>),
@@ -44,8 +45,8 @@ pub(super) enum Body<K> {
 #[derive_where(Clone)]
 pub(super) struct Live<K> {
     pub(super) object: Arc<K>,
-    /// Heap bytes of the object, as counted when it was decoded. Stored here because this variant is smaller than the
-    /// packed one, so the handle does not grow.
+    /// Heap bytes of the object, as counted when it was decoded. The number is stored here because this
+    /// variant is smaller than the packed one, so the handle does not grow.
     pub(super) heap_bytes: u32,
 }
 
@@ -56,11 +57,12 @@ pub(super) struct Broken {
     pub(super) error: DecodeError,
 }
 
-/// Bytes of the reference counts in an `Arc`.
+/// Number of bytes that the two reference counts of an `Arc` take.
 pub(super) const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 impl<K> Body<K> {
-    /// Returns the object. With `is_kept` a lazy body stays decoded.
+    /// Returns the object, decoded if necessary. With `is_kept`, a lazy body stores the decoded object in
+    /// place of its bytes.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         match self {
             Self::Live(live) => Ok(Arc::clone(&live.object)),
@@ -90,7 +92,7 @@ impl<K> Body<K> {
         !matches!(self, Self::Live(_) | Self::Lazy(_) | Self::Broken(_))
     }
 
-    /// Whether an object that is decoded on each read was decoded recently.
+    /// Whether the body is packed and its object was decoded recently.
     pub(super) fn was_just_decoded(&self) -> bool {
         match self {
             #[cfg(feature = "packed")]
@@ -99,7 +101,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Decodes the object for a read that follows, if it is decoded on each read.
+    /// Decodes the object of a packed body for a read that follows; `None` for other bodies, or on an error.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Option<Arc<K>> {
         #[cfg(not(feature = "packed"))]
         let _ = name;
@@ -110,7 +112,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the size in bytes, including a decoded object.
+    /// Returns the size of the body in bytes, including a decoded object.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Live(live) => COUNTS_BYTES + size_of::<K>() + live.heap_bytes as usize,
@@ -121,7 +123,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the bytes shared by all objects of the cache; `None` if they share nothing.
+    /// Returns the number of bytes that all objects of the cache share; `None` if they share nothing.
     pub(super) fn shared_size(&self) -> Option<usize> {
         match self {
             #[cfg(feature = "packed")]
@@ -130,7 +132,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Calls `read` with the stored bytes, if the body has bytes that are not known to be broken.
+    /// Calls `read` with the stored bytes; returns `None` if the object is stored decoded or is known to be
+    /// broken.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match self {
             #[cfg(feature = "packed")]
@@ -140,7 +143,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns whether the body was decoded, and the counter of its store; `None` if it is never decoded on demand.
+    /// Returns the state that records whether the body was decoded, and the store's counter of undecoded
+    /// objects; `None` if the body is never decoded on demand.
     fn reading(&self) -> Option<(&Reading, &UnreadCount)> {
         match self {
             #[cfg(feature = "packed")]
@@ -150,7 +154,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns a broken body for this one, if it failed to decode.
+    /// Returns the broken body that replaces this one, if this body failed to decode.
     fn found_broken(&self) -> Option<Broken> {
         let (uid, labels, error) = match self {
             #[cfg(feature = "packed")]
@@ -189,7 +193,7 @@ impl<K: Resource> Body<K> {
     }
 }
 
-/// The form that a user selects for stored objects.
+/// The form in which the cache stores objects, as the user selects it.
 #[derive_where(Clone, Copy, Default)]
 pub(crate) enum FormOptions<K> {
     #[derive_where(default)]
@@ -201,15 +205,16 @@ pub(crate) enum FormOptions<K> {
 
 #[cfg(feature = "packed")]
 impl<K: crate::pruning::Storable> FormOptions<K> {
-    /// Selects packing, with dictionaries trained from this number of objects, or the default number.
+    /// Selects the packed form. Each dictionary is trained from `objects` objects; `None` selects the default
+    /// number.
     pub(crate) fn packed(objects: Option<usize>) -> Self {
         Self::Packed(objects.map_or_else(PackOptions::default, PackOptions::new))
     }
 }
 
 impl<K> FormOptions<K> {
-    /// Returns the form that takes less memory, `self` if they are equal. A packed cache decodes on demand too, so
-    /// packed includes lazy.
+    /// Returns that of the two forms that takes less memory, or `self` if they are equal. A packed cache
+    /// takes less than a lazy one, and decodes on demand too.
     pub(crate) fn or(self, general: Self) -> Self {
         if self.rank() >= general.rank() {
             self
@@ -236,7 +241,7 @@ impl<K> FormOptions<K> {
     }
 }
 
-/// The form in which a cache stores its objects, with the state that its objects share.
+/// The form in which a cache stores its objects, with the decoder and the state that these objects share.
 #[derive_where(Clone)]
 pub(crate) enum Form<K> {
     Decoded,
@@ -244,7 +249,8 @@ pub(crate) enum Form<K> {
     #[cfg(feature = "packed")]
     Packed {
         decoder: Arc<PackedDecoder<K>>,
-        /// Whether slow work on an object is left to [`Housekeeping`].
+        /// Whether slow work, such as the compression of an object, is left to [`Housekeeping`] instead of
+        /// delaying the object's event.
         is_urgent: bool,
     },
 }
@@ -262,7 +268,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Returns the same form for latency-sensitive objects: slow work is left to [`Housekeeping`].
+    /// Returns the same form for objects whose events must not be delayed: slow work is left to
+    /// [`Housekeeping`].
     pub(crate) fn urgent(self) -> Self {
         match self {
             Self::Decoded | Self::Lazy(_) => self,
@@ -274,17 +281,19 @@ impl<K> Form<K> {
         }
     }
 
-    /// Whether objects are decoded when they arrive, and stored decoded.
+    /// Whether the cache decodes objects when they arrive, and stores them decoded.
     pub(crate) fn is_decoded(&self) -> bool {
         matches!(self, Self::Decoded)
     }
 
-    /// Whether an object is stored as bytes even after it was decoded and changed.
+    /// Whether the cache stores an object as bytes even after a transform has changed the decoded object:
+    /// true for the packed form.
     pub(crate) fn always_keeps_bytes(&self) -> bool {
         !matches!(self, Self::Decoded | Self::Lazy(_))
     }
 
-    /// Returns the counter of objects not decoded yet, if objects are decoded on demand.
+    /// Returns the counter of objects that have not been decoded yet; `None` if the cache decodes objects
+    /// when they arrive.
     pub(crate) fn unread(&self) -> Option<&Arc<UnreadCount>> {
         match self {
             Self::Decoded => None,
@@ -294,7 +303,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Stores the bytes of an object with this identity; `None` if the form stores decoded objects.
+    /// Creates an object that stores its bytes and is decoded on demand; `None` if the form stores decoded
+    /// objects.
     pub(crate) fn keep(
         &self,
         name: ObjectName,
@@ -316,7 +326,8 @@ impl<K> Form<K> {
         Some(Object::with_body(name, identity, wire_bytes, body))
     }
 
-    /// Converts a decoded object to this form, with its current uid and labels.
+    /// Converts a decoded object to this form. Its uid and labels are read from the decoded object, after any
+    /// transform.
     pub(crate) fn convert(&self, object: Object<K>) -> Object<K> {
         match self {
             Self::Decoded | Self::Lazy(_) => object,
@@ -325,7 +336,7 @@ impl<K> Form<K> {
         }
     }
 
-    /// Returns the background work of this form, if it has any.
+    /// Returns the background task of this form for one store; `None` if the form has none.
     pub(crate) fn housekeeping(&self) -> Option<Box<dyn Housekeeping<K>>>
     where
         K: Send + Sync + 'static,
@@ -337,7 +348,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Does the background work at once, for objects that are in no store yet. It may block.
+    /// Does the form's background work immediately, for objects that are not in a store yet. The call may
+    /// block. `more_comes` is whether more objects follow.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         match self {
             Self::Decoded | Self::Lazy(_) => {}
@@ -349,30 +361,34 @@ impl<K> Form<K> {
     }
 }
 
-/// Returns the objects of a list in progress, which are not in the store yet.
+/// A function that returns the objects received so far of a list in progress, which are not in the store yet.
 pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 
-/// Returns the first object of the store after a name, or the first of all.
+/// A function that returns the store's first object after the given name, or its first object if there is no
+/// name.
 pub(crate) type ObjectAfter<'a, K> = &'a dyn Fn(Option<&ObjectName>) -> Option<Object<K>>;
 
-/// The background work of a form for the objects of one store. The reflector calls it.
+/// The background work that a form needs for the objects of one store, such as compression. The reflector
+/// calls it.
 pub(crate) trait Housekeeping<K>: Send {
-    /// Called before an object is passed to the next stage.
+    /// Called with each object before the reflector passes it to the queue.
     fn handed_on(&mut self, object: &Object<K>);
 
-    /// Called when all received objects were passed on, and the server has no more for now.
+    /// Called when all received objects were passed to the queue, and no further bytes of the server have
+    /// arrived.
     fn paused(&mut self);
 
-    /// Called after received bytes were decoded. `more_comes` is whether a list continues.
+    /// Called after the objects of a received chunk were decoded. `more_comes` is whether more objects of a
+    /// list follow.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,
         more_comes: bool,
     ) -> BoxFuture<'a, ()>;
 
-    /// Whether [`step`](Self::step) has something to do.
+    /// Whether background work is left, so that [`step`](Self::step) should be called.
     fn has_work(&self) -> bool;
 
-    /// Does a part of the work, about half a millisecond long.
+    /// Does one part of the background work, which takes about half a millisecond.
     fn step(&mut self, after: ObjectAfter<'_, K>);
 }

@@ -1,4 +1,4 @@
-//! [`DecodeError`]: why an object failed to decode.
+//! [`DecodeError`] describes why an object failed to decode.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::limits::{MESSAGE_BYTES, one_line};
 
 /// Why the bytes of an object failed to decode as `K`.
 ///
-/// It names the object, the field and the position, but never the content, which may be a Secret.
+/// The error names the object, the field and the position, but never the content, which may be a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{inner}")]
 pub struct DecodeError {
@@ -26,7 +26,8 @@ struct DecodeErrorInner {
 }
 
 impl DecodeError {
-    /// The path consists of field names and map keys; keys have any length that the server sends, so it is truncated.
+    /// Creates the error. `field` is truncated: it consists of field names and map keys, and a server may
+    /// send keys of any length.
     pub(crate) fn new(name: Option<ObjectName>, field: &str, reason: &str) -> Self {
         Self {
             inner: Arc::new(DecodeErrorInner {
@@ -37,7 +38,7 @@ impl DecodeError {
         }
     }
 
-    /// Returns the object's name, if that could be read.
+    /// Returns the name of the object, if it could be read from the object's bytes.
     pub fn object_name(&self) -> Option<&ObjectName> {
         self.inner.name.as_ref()
     }

@@ -1,28 +1,29 @@
-//! [`Deleted`]: a deletion and the object's last known state.
+//! [`Deleted`] describes a deletion: the name of the object and its last known state.
 
 use super::{Object, ObjectName};
 use derive_where::derive_where;
 
-/// A deletion, as stored in queues and delivered to handlers.
+/// The deletion of an object, as stored in queues and delivered to handlers.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
 #[derive(Debug)]
 #[derive_where(Clone)]
 pub enum Deleted<K> {
-    /// The server reported the deletion: this is the last state, at the revision of the deletion.
+    /// The watch reported the deletion. This is the object's final state, at the revision of the deletion.
     Known(Object<K>),
-    /// The watch missed the deletion, and a relist detected it.
+    /// The watch missed the deletion, and a later list no longer contained the object.
     #[doc(alias = "DeletedFinalStateUnknown")]
     FinalStateUnknown {
         /// The name of the deleted object.
         name: ObjectName,
-        /// The last known state, which may be stale. It is always `Some` in a handler.
+        /// The last state of the object that the cache had, which may be stale. It is always `Some` in a
+        /// handler.
         last_known: Option<Object<K>>,
     },
 }
 
 impl<K> Deleted<K> {
-    /// Which object is gone; never fails.
+    /// Returns the name of the deleted object.
     #[doc(alias = "DeletionHandlingMetaNamespaceKeyFunc")]
     #[doc(alias = "DeletionHandlingObjectToName")]
     #[doc(alias = "GetObjectName")]
@@ -34,7 +35,8 @@ impl<K> Deleted<K> {
         }
     }
 
-    /// The last state: the final one, or the last one known.
+    /// Returns the object's last state: the final state if the watch reported the deletion, otherwise the
+    /// last one known.
     #[doc(alias = "OptionalObj")]
     pub fn object(&self) -> Option<&Object<K>> {
         match self {
@@ -43,7 +45,8 @@ impl<K> Deleted<K> {
         }
     }
 
-    /// Whether the deletion was missed, so that [`Deleted::object`] may be stale.
+    /// Whether the watch missed the deletion, so that the state that [`Deleted::object`] returns may be
+    /// stale.
     #[doc(alias = "FinalStateUnknown")]
     pub fn is_final_state_unknown(&self) -> bool {
         matches!(self, Self::FinalStateUnknown { .. })

@@ -1,6 +1,7 @@
-//! [`Epoch`]: separates revisions from before and after the restore of a server, which can't be compared.
+//! [`Epoch`] distinguishes revisions from before and after a server was restored from a backup, which can't
+//! be compared.
 
-/// A part of a server's history, in four bytes.
+/// A part of a server's history between two restores, as counters in four bytes.
 ///
 /// A server that is restored from a backup uses the same revisions again for other states, so a revision identifies a
 /// state in one epoch only. A reflector delivers everything in its current epoch, and only these transitions change
@@ -11,30 +12,32 @@
 /// | [`after_rollback`](Self::after_rollback) | the reflector has detected a restore | revisions start over; waits for revisions and pending writes end |
 /// | [`after_suspicion`](Self::after_suspicion) | the server may have been restored | an equal revision does not prove an equal state; nothing else |
 ///
-/// Both count from the epoch of the store, so that several of them before the next list are one step. The counts
-/// wrap around; by then no object in a store has the old epoch, because each list replaces all objects.
+/// Both transitions count from the epoch of the objects in the store, so that several transitions before the
+/// next list are one step. The counts wrap around; by then no object in a store has the old epoch, because
+/// each list replaces all objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
-    /// Number of restores.
+    /// Number of restores of the server that the reflector has detected.
     rollbacks: u16,
-    /// Number of suspected restores.
+    /// Number of times that the reflector suspected a restore of the server.
     suspicions: u16,
 }
 
 impl Epoch {
-    /// The first epoch; also that of newly decoded objects, and of objects that users create.
+    /// The first epoch of a reflector. Newly decoded objects and objects that users create have it too.
     pub(crate) const FIRST: Self = Self {
         rollbacks: 0,
         suspicions: 0,
     };
 
-    /// The epoch of objects from no reflector. No reflector enters it before its first list.
+    /// The epoch of objects that no reflector delivered. No reflector enters this epoch before its first
+    /// list.
     pub(crate) const NONE: Self = Self {
         rollbacks: u16::MAX,
         suspicions: u16::MAX,
     };
 
-    /// Returns the next epoch after a restore; `known` is the epoch of the store.
+    /// Returns the epoch after a detected restore; `known` is the epoch of the objects in the store.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -42,7 +45,7 @@ impl Epoch {
         }
     }
 
-    /// Returns the next epoch after a suspected restore; `known` is the epoch of the store.
+    /// Returns the epoch after a suspected restore; `known` is the epoch of the objects in the store.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),
@@ -50,7 +53,7 @@ impl Epoch {
         }
     }
 
-    /// Whether the server was restored between the two epochs.
+    /// Whether a restore of the server was detected between the `earlier` epoch and this one.
     pub(crate) fn rolled_back_since(self, earlier: Self) -> bool {
         self.rollbacks != earlier.rollbacks
     }

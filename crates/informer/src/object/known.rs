@@ -1,23 +1,24 @@
-//! [`Known`]: read access to a store, for a queue before it.
+//! [`Known`] gives a queue read access to the objects in the store.
 
 use super::{Object, ObjectName, SourceId};
 
-/// The objects of a store, passed to a queue for one `replace` or `resync`.
+/// Read access to the objects of a store. The caller passes it to a queue for one call of `replace` or
+/// `resync`.
 #[doc(alias = "KeyListerGetter")]
 #[doc(alias = "KnownObjects")]
 #[doc(alias = "KeyLister")]
 #[doc(alias = "KeyGetter")]
 pub trait Known<K> {
-    /// Returns the newest state of an object, and its source.
+    /// Returns the newest state of an object in the store, and the source that delivered it.
     #[doc(alias = "GetByKey")]
     fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)>;
 
-    /// Visits all objects, ordered by name.
+    /// Calls `visit` for each object in the store, ordered by name, with its source.
     #[doc(alias = "ListKeys")]
     fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>));
 }
 
-/// An empty store.
+/// Stands for an empty store.
 impl<K> Known<K> for () {
     fn known(&self, _: &ObjectName) -> Option<(SourceId, Object<K>)> {
         None

@@ -1,4 +1,4 @@
-//! [`Labels`]: the labels of one object, in any form of storage.
+//! [`Labels`] gives access to the labels of one object, in whichever form the cache stores it.
 
 use std::{
     cmp::Ordering,
@@ -10,7 +10,7 @@ use std::{
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
-/// The labels of one object, borrowed from it.
+/// The labels of one object, borrowed from the object.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels<'a>(Repr<'a>);
 
@@ -20,15 +20,16 @@ enum Repr<'a> {
     Set(&'a Joined),
 }
 
-/// Labels that several objects can share.
+/// A set of labels that objects with equal labels share.
 pub(super) type LabelSet = Arc<Joined>;
 
-/// Labels ordered by key, each key once. All are in one text, so that a comparison with the labels of another state
-/// reads one allocation, which is mostly not in the processor's cache.
+/// The labels of an object, ordered by key, each key once. All keys and values are in one text, so that a
+/// comparison with the labels of another state reads one allocation, which is mostly not in the processor's
+/// cache.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Joined {
     text: Box<str>,
-    /// The ends of keys and values in the text, alternating.
+    /// The byte positions in the text at which keys and values end, alternating.
     ends: Box<[u32]>,
 }
 
@@ -50,7 +51,7 @@ impl Joined {
         self.ends.len() / 2
     }
 
-    /// Returns a key or a value.
+    /// Returns the key or value with this number; keys have even numbers, and values odd ones.
     fn text(&self, number: usize) -> &str {
         let end = |number: usize| self.ends.get(number).map_or(0, |&end| end as usize);
         let from = number.checked_sub(1).map_or(0, end);
@@ -89,7 +90,7 @@ impl<'a> Labels<'a> {
         Self(Repr::Set(labels))
     }
 
-    /// Returns the value of a label; `None` if the object does not have it.
+    /// Returns the value of the label with this key; `None` if the object does not have it.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         match self.0 {
             Repr::Map(labels) => labels?.get(key).map(String::as_str),
@@ -97,7 +98,7 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Returns all labels, ordered by key.
+    /// Returns the keys and values of all labels, ordered by key.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let (map, set) = match self.0 {
             Repr::Map(labels) => (labels, None),
@@ -109,23 +110,24 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// The label sets of a cache. Objects of one workload have equal labels, and share them.
+/// The label sets of the objects in a cache. Objects of one workload have equal labels, and share one set.
 #[derive(Default)]
 pub(super) struct LabelSets(Mutex<Sets>);
 
 #[derive(Default)]
 struct Sets {
-    /// Sets by hash. Of two with equal hash only the first is shared, so provoked collisions cost nothing.
+    /// The label sets in use, by hash. Of two sets with the same hash only the first is shared, so hash
+    /// collisions that an attacker provokes cost nothing.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// Number of sets at which unused ones are removed.
+    /// Number of sets at which sets that no object uses are removed.
     full_at: usize,
 }
 
-/// Minimum number of sets before unused ones are searched.
+/// Minimum number of sets before those that no object uses are removed.
 const SETS_MIN: usize = 1024;
 
 impl LabelSets {
-    /// Returns the shared set of these labels. Of a duplicate key the last value counts.
+    /// Returns the shared set of these labels. If a key occurs more than once, its last value is used.
     pub(super) fn shared<'l>(&self, labels: impl Iterator<Item = (&'l str, &'l str)>) -> LabelSet {
         let mut labels: Vec<_> = labels.collect();
         if !labels.is_sorted_by(|(a, _), (b, _)| a < b) {

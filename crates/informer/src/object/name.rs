@@ -1,4 +1,4 @@
-//! [`ObjectName`]: namespace and name of an object in one allocation.
+//! [`ObjectName`] stores the namespace and name of an object in one allocation.
 
 use std::{cmp::Ordering, fmt, hash::Hash, str::FromStr, sync::Arc};
 
@@ -7,24 +7,25 @@ use crate::{
     limits::NAME_BYTES,
 };
 
-/// Namespace and name of an object; displays as `namespace/name`, or `name` for cluster scope.
+/// The namespace and name of an object. `Display` prints `namespace/name`, or `name` for a cluster-scoped
+/// object.
 ///
-/// Ordered by namespace, then name; cluster-scoped names come first. Cloning costs one reference
-/// count.
+/// Names are ordered by namespace, then name; cluster-scoped names come first. Cloning increments one
+/// reference count.
 #[doc(alias = "NamespacedName")]
 #[doc(alias = "ExplicitKey")]
 #[doc(alias = "KeyFunc")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[doc(alias = "MetaNamespaceKeyFunc")]
 pub struct ObjectName {
-    /// `namespace/name` or `name`.
+    /// The text `namespace/name`, or `name` for a cluster-scoped object.
     text: Arc<str>,
-    /// Where the name begins; 0 for cluster scope.
+    /// Byte position in the text at which the name begins; 0 for a cluster-scoped object.
     name_at: u32,
 }
 
 impl ObjectName {
-    /// Creates a name. The object is cluster-scoped if the namespace is `None` or empty.
+    /// Creates an object name. The object is cluster-scoped if `namespace` is `None` or empty.
     #[doc(alias = "NewObjectName")]
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         match namespace.filter(|namespace| !namespace.is_empty()) {
@@ -45,12 +46,12 @@ impl ObjectName {
         }
     }
 
-    /// Creates the name of a cluster-scoped object.
+    /// Creates the object name of a cluster-scoped object.
     pub fn cluster(name: &str) -> Self {
         Self::new(None, name)
     }
 
-    /// Creates the name of a namespaced object.
+    /// Creates the object name of a namespaced object.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
         Self::new(Some(namespace), name)
     }
@@ -65,7 +66,7 @@ impl ObjectName {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
     }
 
-    /// Returns the name in an identity, if it has one.
+    /// Returns the namespace and name that an identity contains, or `None` if it has no name.
     pub(crate) fn of(identity: &Identity<'_>) -> Option<Self> {
         let IdentityMetadata {
             name, namespace, ..
@@ -73,7 +74,8 @@ impl ObjectName {
         (!name.is_empty()).then(|| Self::new(namespace.as_deref(), name))
     }
 
-    /// Whether a server may use this name: names are stored, and printed in logs and on terminals.
+    /// Whether namespace and name are accepted from a server: they are not too long and have no control
+    /// characters, because names are stored, and printed in logs and on terminals.
     pub(crate) fn is_fit(&self) -> bool {
         let namespace = self.namespace().unwrap_or_default();
         // A shortcut for printable ASCII, which nearly all names are.
@@ -83,7 +85,7 @@ impl ObjectName {
             && (self.text.bytes().all(is_plain) || !self.text.contains(char::is_control))
     }
 
-    /// Returns the text of [`ObjectName::as_str`], shared.
+    /// Returns the same text as [`ObjectName::as_str`], as a shared string.
     pub(crate) fn text(&self) -> &Arc<str> {
         &self.text
     }
@@ -126,7 +128,7 @@ impl fmt::Debug for ObjectName {
 impl FromStr for ObjectName {
     type Err = NameError;
 
-    /// Reads `namespace/name` or `name`; the inverse of `Display`.
+    /// Parses `namespace/name` or `name`; the inverse of `Display`.
     #[doc(alias = "SplitMetaNamespaceKey")]
     #[doc(alias = "ParseObjectName")]
     fn from_str(text: &str) -> Result<Self, NameError> {
@@ -142,7 +144,7 @@ impl FromStr for ObjectName {
     }
 }
 
-/// The text is neither `name` nor `namespace/name`.
+/// The error for a text that is neither `name` nor `namespace/name`; it contains the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected key format: {0:?} is neither NAME nor NAMESPACE/NAME")]
 #[non_exhaustive]

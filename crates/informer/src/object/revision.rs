@@ -1,4 +1,4 @@
-//! [`ResourceVersion`]: the revision of one object, or of a whole list.
+//! [`ResourceVersion`] is the revision of one object, or of a whole list.
 
 use std::{
     cmp::Ordering,
@@ -27,7 +27,8 @@ use crate::{
 #[derive(Clone, Default)]
 pub struct ResourceVersion(Repr);
 
-/// The epoch is stored in each variant, where it fits into padding.
+/// The content of a revision: unset, a number, or any other text, each with its epoch. The epoch is stored in
+/// each variant, where it fits into padding.
 #[derive(Clone, Default)]
 enum Repr {
     #[default]
@@ -36,7 +37,7 @@ enum Repr {
     Text(Epoch, Arc<str>),
 }
 
-/// The public part of a revision: its value without the epoch.
+/// A revision without its epoch, as it is compared and printed in the public API.
 #[derive(PartialEq, Eq, Hash)]
 enum Shown<'a> {
     Unset,
@@ -45,12 +46,12 @@ enum Shown<'a> {
 }
 
 impl ResourceVersion {
-    /// No revision. In a request it means the most recent state.
+    /// No revision. A request with this revision reads the most recent state.
     pub const UNSET: Self = Self(Repr::Unset);
-    /// Revision `"0"`. In a request it means any state from the server's cache, however old.
+    /// Revision `"0"`. A request with this revision reads any state from the server's cache, however old.
     pub const ZERO: Self = Self(Repr::Number(Epoch::FIRST, 0));
 
-    /// Returns the revision as a number, if it fits into 64 bits, as etcd's revisions do.
+    /// Returns the revision as a number, if it is a number that fits into 64 bits, as etcd's revisions do.
     pub fn as_u64(&self) -> Option<u64> {
         match self.0 {
             Repr::Number(_, number) => Some(number),
@@ -58,7 +59,7 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether there is no revision.
+    /// Whether this is [`ResourceVersion::UNSET`], so that there is no revision.
     pub fn is_unset(&self) -> bool {
         matches!(self.0, Repr::Unset)
     }
@@ -69,17 +70,18 @@ impl ResourceVersion {
         *self > Self::ZERO
     }
 
-    /// Whether a server may use this text as the revision of an object or a list.
+    /// Whether a text from a server is accepted as the revision of an object or a list: it is not too long
+    /// and has no control characters.
     pub(crate) fn is_fit(text: &str) -> bool {
         is_fit(text, REVISION_BYTES)
     }
 
-    /// Returns the revision in an identity.
+    /// Returns the revision that an object's identity contains.
     pub(crate) fn of(identity: &Identity<'_>) -> Self {
         Self::from(&*identity.metadata.resource_version)
     }
 
-    /// Whether this is `"0"`, which no existing object has.
+    /// Whether this is revision `"0"`, which no existing object has.
     pub fn is_zero(&self) -> bool {
         matches!(self.0, Repr::Number(_, 0))
     }
@@ -92,7 +94,7 @@ impl ResourceVersion {
         self
     }
 
-    /// Returns the epoch in which it was received.
+    /// Returns the epoch in which the reflector received this revision.
     pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
             Repr::Unset => Epoch::FIRST,
@@ -100,8 +102,8 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether this is below `reached` in the same epoch, so that it does not advance a source's position. Revisions
-    /// of different epochs are not comparable.
+    /// Whether this revision is lower than `reached` in the same epoch, so that it does not advance the
+    /// position of a source. Revisions of different epochs are not comparable.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         self.epoch() == reached.epoch() && self < reached
     }
@@ -129,7 +131,8 @@ impl Hash for ResourceVersion {
     }
 }
 
-/// `None` if the revisions can't be compared: one is unset, or not a well-formed decimal number.
+/// Compares two revisions as numbers; the result is `None` if they can't be compared because one is unset or
+/// not a well-formed decimal number.
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         fn digits(text: &str) -> Option<(usize, &str)> {

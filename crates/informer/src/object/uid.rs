@@ -1,15 +1,16 @@
-//! [`UidHash`]: four bytes that tell two objects with the same name apart.
+//! [`UidHash`] is a four-byte hash of a uid; it distinguishes objects with the same name.
 
 use std::hash::{DefaultHasher, Hasher};
 
 use kube_core::Resource;
 
-/// A hash of a uid. Two different uids have the same hash with a probability of one in four billion.
+/// A hash of an object's uid. Two different uids have the same hash with a probability of one in four
+/// billion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UidHash(u32);
 
 impl UidHash {
-    /// Hashes a uid; an empty one has the hash 0, which means none.
+    /// Hashes a uid. An empty uid has the hash 0, which means that the uid is unknown.
     pub(crate) fn of(uid: &str) -> Self {
         if uid.is_empty() {
             return Self::default();
@@ -22,12 +23,12 @@ impl UidHash {
         Self(u32::try_from(high ^ low).unwrap_or(u32::MAX).max(1))
     }
 
-    /// Hashes the current uid of an object.
+    /// Hashes the uid in the metadata of a decoded object.
     pub(crate) fn of_object<K: Resource>(object: &K) -> Self {
         Self::of(object.meta().uid.as_deref().unwrap_or_default())
     }
 
-    /// Whether both can belong to the same object. An unknown uid matches any other.
+    /// Whether both uids can belong to the same object. An unknown uid matches every uid.
     pub(crate) fn may_be(self, other: Self) -> bool {
         self == other || self == Self::default() || other == Self::default()
     }

@@ -1,4 +1,4 @@
-//! [`Pruned`]: an object with missing fields; it can be read, but not written back by mistake.
+//! [`Pruned`] is an object with missing fields: it can be read, but not written back by mistake.
 
 use std::{borrow::Cow, ops::Deref};
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize, Serializer};
 /// An object from which [`prune`](crate::shared_informer::Builder::prune) or
 /// [`keep`](crate::shared_informer::Builder::keep) may have removed fields.
 ///
-/// It dereferences to `K`, and has the same kind. A removed field reads like a field that the server did not
-/// send, so read only fields that are kept.
+/// A `Pruned<K>` dereferences to `K`, and has the same Kubernetes kind. A removed field reads like a field
+/// that the server did not send, so read only fields that are kept.
 ///
-/// A write of an object that lacks its volumes would destroy them. Therefore a `Pruned<K>` does not implement
-/// `Serialize`, and can't be used in a request body, a patch, or `serde_json::to_value`:
+/// Writing back an object that lacks its volumes would destroy them. Therefore a `Pruned<K>` does not
+/// implement `Serialize`, and can't be used in a request body, a patch, or `serde_json::to_value`:
 ///
 /// ```compile_fail,E0277
 /// use k8s_openapi::api::core::v1::Pod;
@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize, Serializer};
 /// }
 /// ```
 ///
-/// An `Api<Pruned<Pod>>` can read, but not write. The compiler can't prevent a write through `Deref`: where
-/// a `&Pod` is expected, as by `Api<Pod>::replace`, a `&Pruned<Pod>` is accepted, and `(*pod).clone()` is a
-/// `Pod`. So fetch the object before you replace it, or send a patch with the changes alone.
+/// An `Api<Pruned<Pod>>` can read, but not write. The compiler can't prevent a write through `Deref`: where a
+/// `&Pod` is expected, as by `Api<Pod>::replace`, a `&Pruned<Pod>` is accepted, and `(*pod).clone()` is a
+/// `Pod`. So fetch the whole object before you replace it, or send a patch that contains only the changes.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -60,7 +60,7 @@ impl<K> Deref for Pruned<K> {
     }
 }
 
-/// Delegates to `K`.
+/// Returns the kind and metadata of `K`.
 impl<K: Resource> Resource for Pruned<K> {
     type DynamicType = K::DynamicType;
     type Scope = K::Scope;
@@ -104,9 +104,9 @@ impl<K: Resource> Resource for Pruned<K> {
 
 /// Types whose fields can be pruned.
 ///
-/// These are all types that implement `Serialize`, from which only fields can be pruned that a write does not
-/// lose, and all [`Pruned`] types, from which any field can be pruned that does not identify the object. The
-/// trait is sealed.
+/// The trait is implemented for all types that implement `Serialize`, from which a field can be pruned only
+/// if a write does not lose it, and for all [`Pruned`] types, from which any field can be pruned that does
+/// not identify the object. The trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "objects of `{Self}` can't be pruned",
     note = "`Pruned<{Self}>` can: it is for types that are never written back"
@@ -118,12 +118,12 @@ pub trait Prunable {
 
 /// Types that the library can serialize for a packed cache or a saved store.
 ///
-/// These are all types that implement `Serialize`, and all [`Pruned`] types. The trait is sealed, and only the
-/// library can call its method.
+/// The trait is implemented for all types that implement `Serialize`, and for all [`Pruned`] types. The trait
+/// is sealed, and only the library can call its method.
 #[diagnostic::on_unimplemented(message = "the library can't write `{Self}` as JSON")]
 pub trait Storable {
     /// # Errors
-    /// The serializer can't write this type.
+    /// The serializer can't write a value of this type.
     #[doc(hidden)]
     fn write<S: Serializer>(&self, serializer: S, by: Library) -> Result<S::Ok, S::Error>;
 }
@@ -139,13 +139,13 @@ pub struct Fields(pub(super) Cuttable);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cuttable {
-    /// Fields that are not lost when the object is written back.
+    /// Only fields that are not lost when the object is written back can be pruned.
     Dispensable,
-    /// All fields except those that identify the object or that selectors read.
+    /// All fields can be pruned except those that identify the object or that selectors read.
     AllButIdentity,
 }
 
-/// Proof that the library is the caller: only the library can construct it.
+/// Proof that the library is the caller of [`Storable::write`]: only the library can construct it.
 #[doc(hidden)]
 #[expect(
     unnameable_types,
@@ -174,7 +174,7 @@ impl<K: Serialize> Storable for Pruned<K> {
     }
 }
 
-/// An object in the library's own serialization.
+/// A wrapper that serializes an object for a packed cache or a saved store, even if the object is [`Pruned`].
 pub(crate) struct Stored<'a, K>(pub(crate) &'a K);
 
 impl<K: Storable> Serialize for Stored<'_, K> {

@@ -1,42 +1,42 @@
-//! Conversions from kube's selectors, and from the `LabelSelector` in objects.
+//! Converts kube's selectors, and the `LabelSelector` in objects, into a [`Selector`].
 //!
-//! A `LabelSelector` comes from an object, and is validated as on the server. kube's selector comes from the
-//! program, and is not validated: an invalid key or value is printed as it is, and the server rejects it, as if
-//! kube had sent it.
+//! A `LabelSelector` comes from an object, and is validated as on the server. A selector of the crate kube
+//! comes from the program, and is not validated: an invalid key or value is sent unchanged, and the server
+//! rejects it, as if kube had sent it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use super::label::InvalidLabel;
 use super::{Operator, Requirement, Selector};
 
-/// Why a `LabelSelector` is invalid.
+/// The reason why a `LabelSelector` is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabelSelectorError {
-    /// The operator is none of `In`, `NotIn`, `Exists` and `DoesNotExist`.
+    /// The operator of a requirement is none of `In`, `NotIn`, `Exists` and `DoesNotExist`.
     #[error(
         "invalid operator {operator:?} for the label {key:?}; use In, NotIn, Exists or DoesNotExist"
     )]
     UnknownOperator {
-        /// The label's key.
+        /// The key of the requirement's label.
         key: String,
-        /// The unknown operator.
+        /// The text of the unknown operator.
         operator: String,
     },
-    /// `Exists` and `DoesNotExist` take no values.
+    /// A requirement with `Exists` or `DoesNotExist` has values, but these operators accept none.
     #[error("operator {operator} for the label {key:?} accepts no values; remove them")]
     UnexpectedValues {
-        /// The label's key.
+        /// The key of the requirement's label.
         key: String,
-        /// The operator that takes none.
+        /// The operator that accepts no values.
         operator: String,
     },
-    /// A key or a value is invalid, or values are missing; [`InvalidLabel`] is the source.
+    /// The key or a value of a requirement is invalid, or values are missing; the source is [`InvalidLabel`].
     #[error("the requirement for the label {key:?} is invalid")]
     Invalid {
-        /// The label's key.
+        /// The key of the requirement's label.
         key: String,
-        /// The reason.
+        /// The reason why the key or the values are invalid.
         source: InvalidLabel,
     },
 }
@@ -44,10 +44,10 @@ pub enum LabelSelectorError {
 impl TryFrom<LabelSelector> for Selector {
     type Error = LabelSelectorError;
 
-    /// Converts a selector; an empty one selects all objects.
+    /// Converts a `LabelSelector`; an empty one selects all objects.
     ///
-    /// An absent selector selects nothing in most places of the API; use
-    /// `selector.map_or_else(|| Ok(Selector::nothing()), Selector::try_from)` for that.
+    /// In most places of the API, an absent selector selects no object; for that, use
+    /// `selector.map_or_else(|| Ok(Selector::nothing()), Selector::try_from)`.
     fn try_from(selector: LabelSelector) -> Result<Self, Self::Error> {
         let equalities = selector
             .match_labels
@@ -98,8 +98,9 @@ impl From<kube_core::Selector> for Selector {
 }
 
 impl From<kube_core::Expression> for Selector {
-    /// Keeps kube's meaning of an empty set, for which the syntax has no form: a label in an empty set selects
-    /// [nothing](Selector::nothing), a label outside of it everything.
+    /// Converts one requirement of a kube selector. The syntax has no form for an empty set: a requirement
+    /// that the label is in an empty set selects [nothing](Selector::nothing), and a requirement that it is
+    /// not in an empty set selects all objects.
     fn from(expression: kube_core::Expression) -> Self {
         use kube_core::Expression;
         let (key, operator) = match expression {

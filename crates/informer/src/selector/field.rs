@@ -1,4 +1,4 @@
-//! [`FieldSelector`]: selects objects by the values of fields.
+//! [`FieldSelector`] selects objects by the values of their fields.
 
 use std::{fmt, str::FromStr};
 
@@ -21,7 +21,7 @@ pub struct FieldSelector {
     requirements: Vec<FieldRequirement>,
 }
 
-/// A requirement on one field.
+/// A requirement on one field of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "fields.Requirement")]
 pub struct FieldRequirement {
@@ -30,29 +30,29 @@ pub struct FieldRequirement {
     value: String,
 }
 
-/// How a field is compared. Servers support no other operators.
+/// How a requirement compares a field with its value. Servers support no other operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldOperator {
     /// The field has this value; a missing field has the empty value.
     Equals,
-    /// The field has another value.
+    /// The field has another value than this; a missing field has the empty value.
     NotEquals,
 }
 
-/// The text is not a field selector.
+/// The error for a text that is not a field selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldSelectorParseError {
-    /// A requirement has no operator.
+    /// A requirement has no operator; the value is the requirement's text.
     #[error("invalid selector: {0:?}; can't understand it: it has no =, == or !=")]
     NoOperator(String),
-    /// A backslash is at the end, or before a character that needs no escape.
+    /// A backslash is at the end of the value, or before a character that needs no escape.
     #[error("invalid field selector: invalid escape sequence in {0:?}")]
     Escape(String),
 }
 
 impl FieldSelector {
-    /// Returns a selector for all objects; it prints as the empty string.
+    /// Returns a selector that selects all objects. Its text is the empty string.
     #[doc(alias = "fields.Everything")]
     pub const fn everything() -> Self {
         Self {
@@ -60,19 +60,19 @@ impl FieldSelector {
         }
     }
 
-    /// Selects the objects whose field has this value.
+    /// Creates a selector for the objects whose field has this value.
     #[doc(alias = "OneTermEqualSelector")]
     pub fn equals(field: impl Into<String>, value: impl Into<String>) -> Self {
         Self::everything().and(field, FieldOperator::Equals, value)
     }
 
-    /// Selects the objects whose field has another value.
+    /// Creates a selector for the objects whose field has another value than this.
     #[doc(alias = "OneTermNotEqualSelector")]
     pub fn not_equals(field: impl Into<String>, value: impl Into<String>) -> Self {
         Self::everything().and(field, FieldOperator::NotEquals, value)
     }
 
-    /// Adds a requirement.
+    /// Adds a requirement to the selector; an object must meet all of them.
     #[doc(alias = "AndSelectors")]
     #[must_use]
     pub fn and(
@@ -96,17 +96,17 @@ impl FieldSelector {
 }
 
 impl FieldRequirement {
-    /// Returns the field, such as `spec.nodeName`.
+    /// Returns the name of the field that the requirement compares, such as `spec.nodeName`.
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// Returns how the field is compared.
+    /// Returns how the requirement compares the field with the value.
     pub fn operator(&self) -> FieldOperator {
         self.operator
     }
 
-    /// Returns the value to compare with.
+    /// Returns the value with which the requirement compares the field.
     pub fn value(&self) -> &str {
         &self.value
     }
@@ -156,7 +156,7 @@ impl FromStr for FieldSelector {
     }
 }
 
-/// Splits at commas that are not escaped.
+/// Splits the text of a selector into its requirements, at commas that are not escaped.
 fn terms(text: &str) -> impl Iterator<Item = &str> {
     let mut escaped = false;
     text.split(move |letter| {

@@ -1,43 +1,43 @@
-//! Validation of label keys and values, as on the API server.
+//! Validates label keys and values as the API server does.
 //!
 //! The limits are those of apimachinery's
 //! [`validation.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go).
 
-/// Maximum length of a name, which is the part of a key after the slash, and of a value.
+/// Maximum bytes of a label's name, which is the part of the key after the slash, and of a label's value.
 const NAME_MAX: usize = 63;
 
-/// Maximum length of a prefix, which is the part of a key before the slash.
+/// Maximum bytes of the prefix of a label's key, which is the part before the slash.
 const PREFIX_MAX: usize = 253;
 
-/// Why a label's key or value is invalid.
+/// The reason why the key or value of a label is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidLabel {
-    /// The key's name is not 1 to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a
+    /// The name in the key is not 1 to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a
     /// letter or a digit.
     #[error(
         "{0:?} is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and \
          begin and end with a letter or a digit"
     )]
     KeyName(String),
-    /// The key's prefix is not a DNS subdomain of 1 to 253 characters.
+    /// The prefix of the key is not a DNS subdomain of 1 to 253 characters.
     #[error(
         "{0:?} is not a label key: its prefix before the '/' must be a DNS subdomain, in lower case and of \
          at most 253 characters"
     )]
     KeyPrefix(String),
-    /// The value is neither empty nor valid as a key's name.
+    /// The value is neither empty nor valid as the name in a key.
     #[error(
         "{0:?} is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and \
          begin and end with a letter or a digit"
     )]
     Value(String),
-    /// A set of values is empty.
+    /// The set of values of an `in` or `notin` requirement is empty.
     #[error("the operators In and NotIn need at least one value")]
     NoValues,
 }
 
-/// A key is a name, or a prefix, a slash and a name.
+/// Checks that a label's key is a valid name, or a valid prefix, a slash and a valid name.
 pub(super) fn check_key(key: &str) -> Result<(), InvalidLabel> {
     let name = match key.split_once('/') {
         Some((prefix, _)) if !is_subdomain(prefix) => {
@@ -77,7 +77,7 @@ fn is_subdomain(prefix: &str) -> bool {
         })
 }
 
-/// Whether the text is not empty, and `is_end` holds for its first and last byte.
+/// Whether the text is not empty, and `is_end` returns true for its first and last byte.
 fn has_ends(text: &str, is_end: impl Fn(&u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(&is_end) && bytes.last().is_some_and(&is_end)

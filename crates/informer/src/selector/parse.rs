@@ -1,7 +1,7 @@
-//! Parses selectors as apimachinery does.
+//! Parses label selectors as Kubernetes' apimachinery library does.
 //!
-//! It guarantees that every text is either a selector or an error with a position; nothing panics. The rules,
-//! including the commas in an `in` list, are those of apimachinery's
+//! Guarantees: every text is either a selector or an error with a position; the parser never panics. The
+//! rules, including those for commas in an `in` list, are those of apimachinery's
 //! [`selector.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/labels/selector.go).
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::{Operator, Requirement, Selector};
 
 const OPERATORS: &str = "one of =, ==, !=, in, notin, >, <, ',' or the end";
 
-/// The text is not a selector: the position and the reason.
+/// The error for a text that is not a label selector, with the position and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid selector at byte {position}: {problem}")]
 pub struct SelectorParseError {
@@ -33,11 +33,11 @@ enum Problem {
     NotAnInteger(String),
 }
 
-/// A word or a symbol, and its position.
+/// A word or a symbol of a selector, and its position in the text.
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
     position: usize,
-    /// Empty at the end of the text, and only there.
+    /// The text of the token. It is empty only at the end of the selector.
     text: &'a str,
 }
 
@@ -47,12 +47,12 @@ struct Parser<'a> {
 }
 
 impl SelectorParseError {
-    /// Returns the byte offset of the error; the text's length if it ends too early.
+    /// Returns the byte position of the error in the text; the length of the text if the text ends too early.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Returns the reason, if a key or a value is invalid.
+    /// Returns the reason why a key or a value in the selector is invalid; `None` for other errors.
     pub fn invalid_label(&self) -> Option<&InvalidLabel> {
         match &self.problem {
             Problem::Invalid(invalid) => Some(invalid),
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the current token, and advances to the next.
+    /// Returns the current token, and advances the parser to the next token.
     fn take(&mut self) -> Token<'a> {
         let next = Token::at(self.text, self.token.end());
         std::mem::replace(&mut self.token, next)
@@ -167,7 +167,7 @@ impl<'a> Parser<'a> {
         value.parse().map_err(not_an_integer)
     }
 
-    /// Parses a list in parentheses, in which a value may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
+    /// Parses a list of values in parentheses, in which a value may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
     ///
     /// As in apimachinery, the list may not end with two commas.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorParseError> {
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Returns the first token at or after `from`.
+    /// Returns the first token of `text` at or after byte `from`.
     fn at(text: &'a str, from: usize) -> Self {
         let rest = &text[from..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
@@ -229,7 +229,8 @@ impl<'a> Token<'a> {
         self.text.is_empty()
     }
 
-    /// Whether this is a word, as keys and values are; `in` and `notin` too: `in in (notin)` is a requirement.
+    /// Whether the token can be a key or a value. The words `in` and `notin` can be both: `in in (notin)` is
+    /// a valid requirement.
     fn is_word(&self) -> bool {
         self.text
             .bytes()

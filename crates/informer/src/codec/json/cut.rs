@@ -1,5 +1,5 @@
-//! Removes members from an object's JSON text. All other bytes stay the same, except commas next to removed
-//! members.
+//! Removes pruned members from an object's JSON text. All other bytes stay the same, except commas next to
+//! removed members.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::pruning::{Fate, Members};
 
-/// Returns the JSON without the pruned members; invalid JSON is returned unchanged.
+/// Returns the object's JSON without the members that `members` prunes; invalid JSON is returned unchanged.
 pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
     let Ok(text) = std::str::from_utf8(json) else {
         return Cow::Borrowed(json);
@@ -23,9 +23,10 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Like [`cut`], for an object in whose metadata these members are already located, as slices of `json`.
+/// Like [`cut`], but uses the values in `found`, which are already located in the metadata, as slices of
+/// `json`.
 ///
-/// Returns `None` if other members must be pruned, or if a member is not in its usual form.
+/// Returns `None` if members other than those in `found` must be pruned, or if a key in the text has escapes.
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
@@ -67,7 +68,7 @@ fn find_among(
     Some(())
 }
 
-/// Returns the range from a member's key to the end of its value, if the key has no escapes.
+/// Returns the byte range of a member, from its key to the end of `value`; `None` if the key has escapes.
 fn member(json: &[u8], key: &str, value: &[u8]) -> Option<Range<usize>> {
     let at = offset(json, value);
     let before = json[..at].trim_ascii_end().strip_suffix(b":")?;
@@ -76,7 +77,7 @@ fn member(json: &[u8], key: &str, value: &[u8]) -> Option<Range<usize>> {
     Some(before.len()..at + value.len())
 }
 
-/// Returns the object without the ranges in `cuts`, which are in order.
+/// Returns the object's JSON without the byte ranges in `cuts`, which must be in ascending order.
 fn without(json: &[u8], cuts: Vec<Range<usize>>) -> Cow<'_, [u8]> {
     if cuts.is_empty() {
         return Cow::Borrowed(json);
@@ -103,8 +104,8 @@ fn spaces(json: &[u8]) -> usize {
     json.len() - json.trim_ascii_start().len()
 }
 
-/// Collects the ranges in `whole` of the pruned members of the map `part`, each from its key to the end of its
-/// value, in order.
+/// Appends the byte ranges of the pruned members of the map `part` to `cuts`, in order. Each range is a
+/// position in `whole`, and extends from the member's key to the end of its value.
 fn find(
     members: &Members,
     whole: &[u8],
@@ -124,8 +125,8 @@ fn find(
     if found_all { Ok(()) } else { searched }
 }
 
-/// Like [`find`], for a value that may be an array of maps. Arrays in arrays are not searched, so the recursion
-/// depth is at most the length of a path.
+/// Like [`find`], but `value` may also be an array of maps. Arrays in arrays are not searched, so the
+/// recursion depth is at most the length of a field path.
 fn find_in(
     members: &Members,
     whole: &[u8],
@@ -145,14 +146,15 @@ fn find_in(
     Ok(())
 }
 
-/// A search through the members of one map.
+/// A visitor that searches the members of one map for those to prune.
 struct Search<'s> {
     members: &'s Members,
-    /// Number of named members not yet found; `None` if unnamed members are removed too.
+    /// Number of named members that the search has not found yet; `None` if unnamed members are pruned too,
+    /// so that the search can't end early.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,
-    /// Set when the search ends early, because it has found all named members.
+    /// Set to true when the search has found all named members and ends before the end of the map.
     found_all: &'s mut bool,
 }
 
@@ -198,7 +200,7 @@ impl<'a> Visitor<'a> for Search<'_> {
     }
 }
 
-/// Decodes a key from its quoted JSON text.
+/// Returns the text of a key, given its quoted JSON text.
 fn name(key: &str) -> serde_json::Result<Cow<'_, str>> {
     let quoted = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'));
     match quoted {
@@ -207,7 +209,7 @@ fn name(key: &str) -> serde_json::Result<Cow<'_, str>> {
     }
 }
 
-/// Returns the position of `part` in `whole`, from which it was borrowed.
+/// Returns the byte position of `part` in `whole`; `part` must be a slice of `whole`.
 fn offset(whole: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }

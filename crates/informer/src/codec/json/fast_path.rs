@@ -1,15 +1,17 @@
 //! Reads an object's identity in place, from JSON in the form that API servers write: without white space, and
 //! without escapes in the identity.
 //!
-//! Other fields are skipped by their structure, which takes less than half of a parser's time; managed fields are a
-//! quarter of a pod. They are validated when the object is decoded.
+//! Other fields of the metadata are skipped by their structure, which takes less than half of a parser's
+//! time; managed fields are a quarter of a pod's JSON. Skipped fields are validated when the object is
+//! decoded.
 
 use std::borrow::Cow;
 
 use super::super::{Identity, IdentityMetadata, Pairs};
 use crate::json::CompactReader;
 
-/// Reads the identity from metadata that begin at `at`; `None` if a parser has to read them.
+/// Reads an object's identity from its metadata, whose value begins at byte `at`. Returns `None` if the text
+/// is in another form, which a parser has to read.
 pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     let mut metadata = IdentityMetadata::default();
     let mut seen = Seen::default();
@@ -29,15 +31,16 @@ pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     Some(Identity { metadata })
 }
 
-/// Initial capacity for labels. Few objects have more.
+/// Initial capacity, in labels, of the vector for an object's labels. Few objects have more.
 const LABELS: usize = 16;
 
-/// The members read so far.
+/// Which of the seven fields of the identity have been read, to detect duplicates.
 #[derive(Default)]
 struct Seen([bool; 7]);
 
 impl Seen {
-    /// Returns the value, or `None` for a duplicate member, which is left to a parser.
+    /// Returns `value` if this is the first member with this number, and `None` for a duplicate, which a
+    /// parser has to read.
     fn first<T>(&mut self, member: usize, value: T) -> Option<T> {
         let again = std::mem::replace(self.0.get_mut(member)?, true);
         (!again).then_some(value)
@@ -63,7 +66,7 @@ mod tests {
         super::super::identity_at(json, at, false)
     }
 
-    /// Metadata in valid and some invalid forms.
+    /// Generates metadata in valid and some invalid forms.
     fn metadata() -> impl Strategy<Value = String> {
         let keys =
             "(name|namespace|uid|resourceVersion|labels|annotations|managedFields|x|na\\\\u006de)";

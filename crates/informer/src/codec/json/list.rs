@@ -1,4 +1,4 @@
-//! [`ListSplitter`]: splits a list body into its items.
+//! [`ListSplitter`] splits the body of a list into its items.
 
 use std::{borrow::Cow, fmt};
 
@@ -17,10 +17,11 @@ use crate::{
     limits::{CONTINUE_TOKEN_BYTES, REVISION_BYTES, is_fit, one_line},
 };
 
-/// Returns the elements of `items` as they arrive, and the list's own fields at its end.
+/// Splits the body of a list into the elements of `items` as they arrive, and returns the list's other fields
+/// at the end of the body.
 ///
-/// Keys may have any order: built-in kinds have `metadata` first, custom resources have it after `items`. So
-/// the items must not be interpreted before [`ListSplitter::finish`] succeeds.
+/// The keys of a list may have any order: built-in kinds have `metadata` first, custom resources have it
+/// after `items`. So the caller must not interpret the items before [`ListSplitter::finish`] succeeds.
 #[derive(Debug, Default)]
 pub(crate) struct ListSplitter {
     state: State,
@@ -29,7 +30,7 @@ pub(crate) struct ListSplitter {
     key: Vec<u8>,
     head: Head,
     head_bytes: usize,
-    /// Bytes skipped of the current unknown value.
+    /// Number of bytes skipped so far of the current unknown value.
     skipped_bytes: usize,
     limit: Limit,
 }
@@ -38,19 +39,20 @@ pub(crate) struct ListSplitter {
 enum State {
     #[default]
     Start,
-    /// Before a key, or at the closing brace.
+    /// The next byte begins a key, or is the closing brace of the list.
     Key,
-    /// Inside a key.
+    /// The next byte is inside a key.
     KeyText,
-    /// After a key.
+    /// A key has ended, and its colon follows.
     Colon,
-    /// Before the value of a key.
+    /// The next byte begins the value of a key.
     Value,
-    /// Inside a value that is kept (`metadata`, `kind`, `apiVersion`, and `items` that are not an array).
+    /// The next byte is inside a value that the splitter buffers: `metadata`, `kind`, `apiVersion`, or
+    /// `items` that are not an array.
     Kept,
-    /// Inside an unknown value.
+    /// The next byte is inside the value of an unknown key, which is skipped.
     Skipped,
-    /// Before an item, or at the closing bracket.
+    /// The next byte begins an item, or is the closing bracket of `items`.
     Items,
     Item,
     Done,
@@ -65,8 +67,8 @@ struct Head {
 }
 
 impl Head {
-    /// Rejects a `Table` of the API group `meta.k8s.io`, which has no items. Other groups may define a kind with
-    /// that name.
+    /// Returns an error if the response is a `Table` of the API group `meta.k8s.io`, which has no items.
+    /// Other groups may define a kind with that name.
     fn refuse_table(&self) -> Result<(), SplitError> {
         if self.kind == "Table" && self.api_version.starts_with("meta.k8s.io/") {
             return Err(malformed(
@@ -90,11 +92,12 @@ fn invalid(what: impl fmt::Display) -> SplitError {
     malformed(format!("the response to the list {what}"))
 }
 
-/// Maximum bytes of a key that is compared; all known keys are shorter.
+/// Maximum bytes stored of a key of the list object, for the comparison with known keys, which are all
+/// shorter.
 const KEY_BYTES: usize = 64;
 
 impl ListSplitter {
-    /// Creates a splitter for items of at most this size.
+    /// Creates a splitter that rejects items larger than `object_bytes` bytes.
     pub(crate) fn new(object_bytes: usize) -> Self {
         Self {
             limit: Limit::Object(object_bytes),
@@ -102,11 +105,11 @@ impl ListSplitter {
         }
     }
 
-    /// Reads one chunk, and appends the items that it completes to `items`.
+    /// Reads one chunk of the body, and appends the items that end in the chunk to `items`.
     ///
     /// # Errors
-    /// The body is not a JSON object with a list of `items`, or a piece exceeds its limit. The splitter can't be
-    /// used afterwards.
+    /// The body is not a JSON object with a list of `items`, or an item or a field of the list exceeds its
+    /// limit. The splitter can't be used afterwards.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -150,10 +153,11 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Returns the list's own fields, after its closing brace.
+    /// Returns the list's fields other than `items`. Call it at the end of the body.
     ///
     /// # Errors
-    /// The body ended early; items from it must not be used.
+    /// The body ended before the list did, or the list's fields are invalid. The items of the body must not
+    /// be used.
     pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         if self.state != State::Done {
             let what = "the response to the list ended before the end of the list";
@@ -249,7 +253,8 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Skips more bytes of an unknown value, up to its limit.
+    /// Counts `bytes` more skipped bytes of an unknown value, and returns an error if they exceed the limit
+    /// for one object.
     fn skip(&mut self, bytes: usize) -> Result<(), SplitError> {
         self.skipped_bytes += bytes;
         if self.limit.check(self.skipped_bytes).is_ok() {

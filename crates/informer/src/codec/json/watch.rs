@@ -1,4 +1,4 @@
-//! [`WatchSplitter`]: splits a watch body into its events.
+//! [`WatchSplitter`] splits the body of a watch into its events.
 
 use std::borrow::Cow;
 
@@ -15,11 +15,11 @@ use super::{
 };
 use crate::json::ValueScanner;
 
-/// Returns the events of a watch as they are complete.
+/// Splits the body of a watch into events, and returns each event once all its bytes have arrived.
 ///
-/// An event is one JSON object, on one or more lines. At a line end inside an event, the splitter checks that the
-/// event can still become valid JSON. Otherwise, after the loss of an event's end, it would buffer all later
-/// events as a part of that one.
+/// An event is one JSON object, on one or more lines. At a line end inside an event, the splitter checks that
+/// the event can still become valid JSON. Without this check, after an event that was cut off, the splitter
+/// would buffer all later events as a part of that event.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
@@ -29,15 +29,15 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// Number of checks of the current event, and its length at the last check.
+/// Number of checks of the current event for valid JSON, and the event's length in bytes at the last check.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,
     bytes: usize,
 }
 
-/// Number of checks at any length. API servers end each event with its line, so the next lines show that an
-/// event was cut off.
+/// Number of checks of an unfinished event that are made whatever its length. API servers end each event with
+/// its line, so the next lines show that an event was cut off.
 const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]
@@ -49,7 +49,7 @@ struct Event<'a> {
 }
 
 impl WatchSplitter {
-    /// Creates a splitter for events of at most this size.
+    /// Creates a splitter that rejects events larger than `object_bytes` bytes.
     pub(crate) fn new(object_bytes: usize) -> Self {
         Self {
             limit: Limit::Object(object_bytes),
@@ -57,11 +57,11 @@ impl WatchSplitter {
         }
     }
 
-    /// Reads one chunk, and appends the events that it completes to `frames`.
+    /// Reads one chunk of the body, and appends the events that end in the chunk to `frames`.
     ///
     /// # Errors
-    /// The body has something other than JSON objects, an event is not valid JSON, or it exceeds the limit. The
-    /// splitter can't be used afterwards.
+    /// The body contains something other than JSON objects, or an event is not valid JSON or exceeds the
+    /// limit. The splitter can't be used afterwards.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -96,8 +96,8 @@ impl WatchSplitter {
         Ok(())
     }
 
-    /// Checks that an unfinished event can still become valid JSON. A check reads the whole event, so after
-    /// [`LOOKS`] checks the next one waits until the event has doubled.
+    /// Checks that the unfinished event can still become valid JSON. A check reads the whole event, so after
+    /// [`LOOKS`] checks the next check waits until the event has doubled in length.
     fn look(&mut self) -> Result<(), SplitError> {
         let bytes = self.carry.bytes().len();
         if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {
@@ -124,7 +124,7 @@ impl WatchSplitter {
         }
     }
 
-    /// Checks the end of the body.
+    /// Checks that the body did not end inside an event. Call it at the end of the body.
     ///
     /// # Errors
     /// The body ended inside an event.
@@ -138,7 +138,8 @@ impl WatchSplitter {
     }
 }
 
-/// Beginnings of events as API servers write them; such events need no parse of the envelope.
+/// First bytes of events as API servers write them. An event that begins like this is split without a JSON
+/// parser.
 const BEGINNINGS: [(&[u8], FrameKind); 4] = [
     (br#"{"type":"ADDED","object":"#, FrameKind::Added),
     (br#"{"type":"MODIFIED","object":"#, FrameKind::Modified),

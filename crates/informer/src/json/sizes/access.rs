@@ -1,12 +1,12 @@
-//! Counting wrappers for the parts of a value: list elements, map entries, and enum variants.
+//! Counts the heap memory of the parts of a value: array elements, map entries, and enum variants.
 //!
-//! Guarantees: parts arrive unchanged and in the parser's order.
+//! Guarantees: the type receives the parts unchanged and in the parser's order.
 
 use serde::de::{DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 
 use super::{Counting, Heap, key::Key, map_bytes};
 
-/// Reads the elements of a list, and adds their sizes.
+/// Wraps the access to the elements of an array, and adds the size of each element to the heap counter.
 pub(super) struct List<'h, A> {
     inner: A,
     heap: &'h Heap,
@@ -42,16 +42,18 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for List<'_, A> {
     }
 }
 
-/// The entries of a map, or the fields of a struct.
+/// Wraps the access to the entries of a map or the fields of a struct. For a map, adds the size of its nodes
+/// to the heap counter at the end.
 pub(super) struct Entries<'h, A> {
     inner: A,
     heap: &'h Heap,
     seen: usize,
-    /// Size of the last key.
+    /// Size in bytes of the last key's type.
     key_bytes: usize,
-    /// Sizes of a key and its value.
+    /// Sizes in bytes of the types of the first key and its value; `None` before the first entry.
     sizes: Option<(usize, usize)>,
-    /// Whether this is a map and not a struct: keys are strings, and all values have one size.
+    /// Whether the entries so far can be those of a map and not of a struct: keys are as large as strings,
+    /// and all values have one size.
     is_map: bool,
 }
 
@@ -107,7 +109,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, A> {
     }
 }
 
-/// The variant of an enum, and its content.
+/// Wraps the access to the variant of an enum and its content, and counts their heap memory.
 pub(super) struct Variants<'h, A> {
     inner: A,
     heap: &'h Heap,

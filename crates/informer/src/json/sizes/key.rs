@@ -1,6 +1,6 @@
-//! Counting wrapper for a map key: counts its text if the map stores it.
+//! Counts the text of a map key as heap memory, if the map stores the key.
 //!
-//! Guarantees: keys are passed on unchanged.
+//! Guarantees: the type receives every key unchanged.
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 
@@ -9,11 +9,11 @@ use super::{
     plain::{plain, plain_values},
 };
 
-/// A wrapper between the type of a key and the parser.
+/// A wrapper between the type of a map key and the parser, which counts the heap bytes of the key.
 pub(super) struct Key<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Whether the map stores the key; the name of a struct field is only compared.
+    /// Whether the map stores the key as a string. The name of a struct field is only compared.
     is_kept: bool,
 }
 
@@ -30,7 +30,7 @@ impl<'h, T> Key<'h, T> {
         }
     }
 
-    /// Wraps another value with the same counter.
+    /// Wraps `inner` with the same counter as this wrapper.
     #[inline]
     fn with<U>(&self, inner: U) -> Key<'h, U> {
         Key {
@@ -58,7 +58,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, T> {
     }
 }
 
-/// Forwards a deserializer's method unchanged.
+/// Implements deserializer methods that call the inner deserializer with the unchanged visitor.
 macro_rules! as_it_is {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
         #[inline]
@@ -68,7 +68,7 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Forwards a deserializer's method with a wrapped visitor that counts the text.
+/// Implements deserializer methods that call the inner deserializer with a visitor that counts the text.
 macro_rules! watched {
     ($($method:ident)*) => {$(
         #[inline]

@@ -1,6 +1,6 @@
-//! Forwards a visitor's calls for plain values unchanged.
+//! Macros that implement a visitor's methods for numbers, booleans, bytes and null, which take no counting.
 
-/// Forwards the given calls.
+/// Implements the given visitor methods by a call of the same method of the inner visitor.
 macro_rules! plain {
     ($($method:ident: $of:ty)*) => {$(
         #[inline]
@@ -10,7 +10,8 @@ macro_rules! plain {
     )*};
 }
 
-/// Forwards every visitor call for a plain value that is not a string.
+/// Implements the visitor methods for all values that are neither strings, arrays, maps nor enums, by a call
+/// of the same method of the inner visitor.
 macro_rules! plain_values {
     () => {
         plain! {

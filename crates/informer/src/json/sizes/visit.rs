@@ -1,4 +1,4 @@
-//! Counting wrapper for a visitor.
+//! Counts the heap memory of the values that a parser passes to a visitor.
 //!
 //! Guarantees: every call reaches the visitor with the parser's value, and the visitor's errors are returned
 //! unchanged.

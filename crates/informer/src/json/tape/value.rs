@@ -1,7 +1,8 @@
-//! [`Value`]: a deserializer for a part of a tape.
+//! [`Value`] is a deserializer that reads one JSON value from a tape, the list of nodes that `simd-json`
+//! writes.
 //!
-//! Functions that types call are `#[inline]`: the types are compiled in the user's crate, and each function would
-//! be a call otherwise.
+//! Functions that a type's `Deserialize` calls are `#[inline]`: the types are compiled in the user's crate,
+//! where each of these functions would otherwise be a call.
 
 use std::{cell::Cell, fmt};
 
@@ -10,13 +11,13 @@ use serde::de::{
 };
 use simd_json::{Node, StaticNode};
 
-/// Maximum nesting, the same as in `serde_json`. Ignored values may be nested deeper.
+/// Maximum nesting of arrays and maps, the same as in `serde_json`. Ignored values may be nested deeper.
 const DEPTH_MAX: u8 = 127;
 
 /// The name with which `serde_json` requests the raw text of a value, which a tape does not have.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// Unsupported input; `serde_json` decodes the text again, and reports the error.
+/// Error for unsupported input. `serde_json` then decodes the text again, and reports its own error.
 #[derive(Debug)]
 pub(in crate::json) struct Refused;
 
@@ -54,30 +55,30 @@ impl de::Error for Refused {
     }
 }
 
-/// State of reading one tape.
+/// State of the read of one tape, shared by all values in it.
 #[derive(Default)]
 pub(super) struct Reading {
-    /// Number of lists and maps that are being read, nested.
+    /// Number of nested arrays and maps that are being read.
     depth: Cell<u8>,
-    /// Whether a list or map was left before its end.
+    /// Whether an array or map was dropped before all its parts were read.
     left_some: Cell<bool>,
 }
 
 impl Reading {
-    /// Whether every list and map that was entered was read to its end.
+    /// Whether every array and map that was entered was also read to its end.
     pub(super) fn is_whole(&self) -> bool {
         !self.left_some.get()
     }
 }
 
-/// A value: its node and the nodes inside it.
+/// One JSON value on a tape: its node, followed by the nodes inside it.
 #[derive(Clone, Copy)]
 pub(in crate::json) struct Value<'t, 'de> {
     nodes: &'t [Node<'de>],
     reading: &'t Reading,
 }
 
-/// Splits off the first value, and returns the nodes after it.
+/// Splits `nodes` into their first value and the nodes after it.
 #[inline]
 fn split<'t, 'de>(
     nodes: &'t [Node<'de>],
@@ -92,7 +93,7 @@ fn split<'t, 'de>(
 }
 
 impl<'t, 'de> Value<'t, 'de> {
-    /// Returns the value of a whole tape.
+    /// Returns the single value on a tape; `None` if the tape has none or more than one.
     pub(super) fn new(nodes: &'t [Node<'de>], reading: &'t Reading) -> Option<Self> {
         let (value, rest) = split(nodes, reading)?;
         rest.is_empty().then_some(value)
@@ -316,10 +317,10 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
     }
 }
 
-/// The unread parts of a list or map.
+/// Access to an array or map: the elements or entries that are not read yet.
 ///
-/// The reader owns it, and its `Drop` records unread parts. A check after the read would copy the decoded value,
-/// and a container takes a kilobyte.
+/// When it is dropped, it records whether parts were left unread. A check after the read would copy the
+/// decoded value, and a `Container` of a pod takes a kilobyte.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],
@@ -394,7 +395,7 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
     }
 }
 
-/// An enum variant: its name and its content.
+/// Access to an enum value: the name of the variant, and its content.
 struct Variant<'t, 'de> {
     name: Value<'t, 'de>,
     content: Option<Parts<'t, 'de>>,

@@ -1,7 +1,8 @@
-//! [`LazyDecoder`]: the shared state of one informer's objects that are stored as bytes until the first read.
+//! [`LazyDecoder`] holds the shared state of one informer's lazy objects, which are stored as bytes until the
+//! first read.
 //!
-//! Guarantees: each object is decoded once. Concurrent readers wait for the first one. Afterwards the decoded object,
-//! or the error, is stored in place of the bytes.
+//! Guarantees: each object is decoded once. Concurrent readers wait for the reader that decodes it.
+//! Afterwards the decoded object, or the error, is stored in place of the bytes.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::codec::{Codec, Encoded, Unfit};
 
-/// Decodes the lazy objects of one informer.
+/// Decodes the lazy objects of one informer when they are first read.
 pub(crate) struct LazyDecoder<K> {
     decode: Decode<K>,
     on_broken: OnBroken,
@@ -25,7 +26,7 @@ pub(crate) struct LazyDecoder<K> {
     unread: Arc<UnreadCount>,
 }
 
-/// The body of one object, shared by all handles to the same state.
+/// The stored content of one lazy object, shared by all handles to the same state of the object.
 pub(in crate::object) struct LazyBody<K> {
     decoder: Arc<LazyDecoder<K>>,
     uid: Box<str>,
@@ -34,7 +35,7 @@ pub(in crate::object) struct LazyBody<K> {
     reading: Reading,
 }
 
-/// Whether the body has been decoded, and with which result.
+/// The state of a lazy body: not decoded yet, decoded, or failed to decode.
 enum Read<K> {
     Not(Codec, Box<[u8]>),
     Decoded(Arc<K>),
@@ -85,7 +86,7 @@ impl<K> LazyBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Calls `read` with the bytes, if the body has not been decoded.
+    /// Calls `read` with the object's bytes; returns `None` if the body has been decoded.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.read.lock() {
             Read::Not(codec, bytes) => Some(read(codec.object(bytes))),
@@ -93,7 +94,7 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Returns the error, if decoding failed.
+    /// Returns the decode error, if the object failed to decode.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.read.lock() {
             Read::Not(..) | Read::Decoded(_) => None,
@@ -101,7 +102,7 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Returns the size in bytes. The heap memory of a decoded object is not counted.
+    /// Returns the size of the body in bytes. The heap memory of a decoded object is not counted.
     pub(super) fn size(&self) -> usize {
         let read = match &*self.read.lock() {
             Read::Not(_, bytes) => bytes.len(),
@@ -111,7 +112,8 @@ impl<K> LazyBody<K> {
         size_of::<Self>() + read
     }
 
-    /// Returns the object, and decodes it if necessary. With `is_kept` it stays decoded.
+    /// Returns the object, and decodes it if necessary. With `is_kept`, the decoded object is stored in place
+    /// of its bytes.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         let mut read = self.read.lock();
         let encoded = match &*read {

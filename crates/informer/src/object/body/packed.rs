@@ -1,4 +1,4 @@
-//! [`PackedDecoder`]: the shared state of one informer's objects that are stored compressed.
+//! [`PackedDecoder`] holds the shared state of one informer's packed objects, which are stored compressed.
 //!
 //! An object is decoded when it is read, and freed when the last reader drops it. Concurrent readers of the same
 //! state share one decoded object: the most recent ones are kept alive, and weak references find some others.
@@ -31,7 +31,7 @@ use crate::{
     pruning::{Storable, Stored},
 };
 
-/// Maximum number of weak references to decoded objects. A reference whose object was dropped still holds the
+/// Maximum number of weak references to decoded objects. A weak reference to a dropped object still holds the
 /// object's allocation without its heap data: some 4 KB for a pod.
 const RECENT_MAX: usize = 128;
 
@@ -39,16 +39,17 @@ const RECENT_MAX: usize = 128;
 /// object one after the other.
 const HOT: usize = 16;
 
-/// Minimum number of objects for a dictionary.
+/// Minimum number of objects from which a dictionary is trained.
 const OBJECTS_MIN: usize = 8;
 
-/// Encodes an object; `None` if the type can't be serialized.
+/// A function that serializes an object; it returns `None` if the type can't be serialized.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
-/// Encoding of objects that were changed after decoding.
+/// Encoding in which an object is stored that was changed after decoding, so that the server's bytes can't be
+/// stored.
 const WRITTEN: Codec = Codec::Json;
 
-/// Packing options of an informer.
+/// The options that an informer with a packed cache was built with.
 #[derive_where(Clone, Copy)]
 pub(crate) struct PackOptions<K> {
     /// Number of objects from which a dictionary is trained.
@@ -57,7 +58,8 @@ pub(crate) struct PackOptions<K> {
 }
 
 impl<K: Storable> PackOptions<K> {
-    /// Packs with dictionaries that are trained from this number of objects.
+    /// Creates the options for dictionaries that are each trained from this number of objects, which is
+    /// raised to [`OBJECTS_MIN`].
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
@@ -72,21 +74,21 @@ impl<K: Storable> Default for PackOptions<K> {
     }
 }
 
-/// Packs and decodes the objects of one informer.
+/// Compresses the objects of one informer for storage, and decodes them when they are read.
 pub(crate) struct PackedDecoder<K> {
     packing: Packing,
     decode: Decode<K>,
     encode: Encode<K>,
     on_broken: OnBroken,
     labels: LabelSets,
-    /// The number of the next body.
+    /// The number that the next body gets. It identifies a body among the recently decoded ones.
     bodies: AtomicU64,
     recent: Vec<Mutex<Recent<K>>>,
     hot: Mutex<Hot<K>>,
     unread: Arc<UnreadCount>,
 }
 
-/// A weak reference to the decoded object of a body.
+/// A weak reference to the decoded object of the body with this number.
 struct Recent<K> {
     number: u64,
     object: Weak<K>,
@@ -97,7 +99,7 @@ struct Hot<K> {
     next: usize,
 }
 
-/// The body of one object.
+/// The stored bytes of one object, with its uid and labels.
 pub(in crate::object) struct PackedBody<K> {
     decoder: Arc<PackedDecoder<K>>,
     number: u64,
@@ -105,15 +107,15 @@ pub(in crate::object) struct PackedBody<K> {
     labels: LabelSet,
     kept: Mutex<PackedJson>,
     reading: Reading,
-    /// Whether the bytes are still uncompressed, to be packed later.
+    /// Whether the bytes are not compressed yet, and are to be compressed later.
     pending: AtomicBool,
 }
 
-/// The stored content of a body.
+/// The JSON of an object, or the error with which it failed to decode.
 #[derive(Clone)]
 enum PackedJson {
     Bytes(Codec, Packed),
-    /// Decoding failed; the bytes are dropped, and each read returns the same error.
+    /// The object failed to decode: its bytes are dropped, and each read returns this error.
     Unfit(DecodeError),
 }
 
@@ -180,7 +182,7 @@ impl<K> PackedDecoder<K> {
         &self.packing
     }
 
-    /// Packs a decoded object, if its type can be serialized.
+    /// Converts a decoded object to a packed one. Returns it unchanged if its type can't be serialized.
     pub(super) fn convert(self: &Arc<Self>, object: Object<K>) -> Object<K> {
         let Some(bytes) = object.inner.body.live().and_then(self.encode) else {
             return object;
@@ -221,7 +223,8 @@ impl<K> PackedDecoder<K> {
         self.kept(uid, labels, PackedJson::Bytes(encoded.codec(), packed))
     }
 
-    /// Stores bytes to be packed later: packing takes as long as the delivery of a single event.
+    /// Creates a body that stores the bytes uncompressed until background work compresses them, because
+    /// compression takes as long as the delivery of a single event.
     pub(super) fn pending_body<'l>(
         self: &Arc<Self>,
         uid: &str,
@@ -290,7 +293,7 @@ impl<K> PackedBody<K> {
         Labels::of_set(&self.labels)
     }
 
-    /// Returns the size of the stored bytes.
+    /// Returns the size in bytes of the stored JSON.
     pub(super) fn size(&self) -> usize {
         self.kept.lock().packed().map_or(0, Packed::size)
     }
@@ -299,7 +302,7 @@ impl<K> PackedBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Calls `read` with the bytes, unless decoding failed.
+    /// Calls `read` with the object's decompressed bytes; returns `None` if the object failed to decode.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.kept.lock() {
             PackedJson::Bytes(codec, packed) => packed.unpacked(|it| read(codec.object(it))).ok(),
@@ -307,7 +310,7 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the error, if decoding failed.
+    /// Returns the decode error, if the object failed to decode.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.kept.lock() {
             PackedJson::Bytes(..) => None,
@@ -320,7 +323,7 @@ impl<K> PackedBody<K> {
         self.decoder.recent(self.number).lock().number == self.number
     }
 
-    /// Returns the bytes that all objects of the informer share.
+    /// Returns the number of bytes that all objects of the informer share: dictionaries and samples.
     pub(super) fn shared_size(&self) -> usize {
         self.decoder.packing.size()
     }
@@ -329,7 +332,7 @@ impl<K> PackedBody<K> {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// Packs the bytes, if that is pending.
+    /// Compresses the stored bytes, if they are still to be compressed.
     fn pack_now(&self) {
         if self.pending.swap(false, Ordering::Relaxed) {
             let mut kept = self.kept.lock();
@@ -347,7 +350,7 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the object, and decodes it unless it is still in memory.
+    /// Returns the object; decodes it unless the decoded object is still in memory.
     pub(super) fn open(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         let (object, is_new) = self.find_or_decode(name)?;
         if is_new {
@@ -356,19 +359,20 @@ impl<K> PackedBody<K> {
         Ok(object)
     }
 
-    /// Like [`open`](Self::open), for a read that follows; a decode error is not reported yet.
+    /// Like [`open`](Self::open), for a read that follows: the caller keeps the decoded object alive until
+    /// then, so this call does not.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         Ok(self.find_or_decode(name)?.0)
     }
 
-    /// Returns the object, if it is known to be in memory.
+    /// Returns the decoded object, if it is still in memory and a weak reference to it is stored.
     fn found(&self) -> Option<Arc<K>> {
         let recent = self.decoder.recent(self.number).lock();
         let object = (recent.number == self.number).then(|| recent.object.upgrade());
         object.flatten()
     }
 
-    /// Also returns whether the object was decoded by this call.
+    /// Returns the object, and whether this call decoded it.
     fn find_or_decode(&self, name: &ObjectName) -> Result<(Arc<K>, bool), DecodeError> {
         if let Some(object) = self.found() {
             return Ok((object, false));
@@ -412,7 +416,7 @@ impl<K> PackedBody<K> {
 
 #[cfg(test)]
 impl<K> Object<K> {
-    /// Returns the packed size in bytes; `None` in another form.
+    /// Returns the compressed size of the object in bytes; `None` if the object is not packed.
     pub(crate) fn packed_bytes(&self) -> Option<usize> {
         match &self.inner.body {
             Body::Packed(packed) => Some(packed.size()),

@@ -1,7 +1,8 @@
-//! [`UnreadCount`]: how many objects of a store have not been decoded, in a cache that decodes on demand.
+//! [`UnreadCount`] counts the objects of a store that have not been decoded, in a cache that decodes on
+//! demand.
 //!
-//! An object that has not been decoded may turn out to be broken, which [`Object::found_broken`] reports. Only the
-//! store's writer then marks it as broken.
+//! An object that has not been decoded may turn out to be broken when it is read; [`Object::found_broken`]
+//! then returns its broken state. Only the store's writer puts that state into the store.
 
 use std::sync::{
     Arc,
@@ -17,14 +18,14 @@ use super::{
 #[derive(Debug, Default)]
 pub(crate) struct UnreadCount {
     count: AtomicUsize,
-    /// The number of the store's current moment.
+    /// The number of the store's current snapshot, which is the newest.
     newest: AtomicU64,
 }
 
-/// The count at one moment of the store.
+/// The number of undecoded objects in one snapshot of the store. Each snapshot is called a moment here.
 ///
-/// The current moment reads the store's count; an older one keeps the count from when the next one began. So the
-/// count of a moment only falls, and is never too low.
+/// The newest moment reads the store's current count; an older one keeps the count from when the next moment
+/// began. So the count of a moment only falls, and is never too low.
 #[derive(Debug)]
 pub(crate) struct UnreadMoment {
     store: Arc<UnreadCount>,
@@ -33,7 +34,7 @@ pub(crate) struct UnreadMoment {
 }
 
 impl UnreadMoment {
-    /// Returns the first moment of an empty store.
+    /// Creates the first moment, of an empty store.
     pub(crate) fn first(store: Arc<UnreadCount>) -> Self {
         Self {
             store,
@@ -42,7 +43,8 @@ impl UnreadMoment {
         }
     }
 
-    /// Ends this moment, and returns the next. The writer calls it before the first change of the next moment.
+    /// Ends this moment, and returns the moment after it. The store's writer calls this before it makes the
+    /// first change of the next moment.
     pub(crate) fn next(&self) -> Self {
         let number = self.number + 1;
         let count = self.store.count.load(Ordering::Acquire);
@@ -66,7 +68,7 @@ impl UnreadMoment {
     }
 }
 
-/// Whether one body has been decoded, and whether its store counts it.
+/// Two flags of one body: whether it has been decoded, and whether it is in the store.
 #[derive(Debug, Default)]
 pub(super) struct Reading(AtomicU8);
 
@@ -74,13 +76,13 @@ const READ: u8 = 1;
 const STORED: u8 = 2;
 
 impl Reading {
-    /// Creates the state of a body that was made from a decoded object.
+    /// Creates the flags of a body that was made from an object that is already decoded.
     #[cfg(feature = "packed")]
     pub(super) fn done() -> Self {
         Self(AtomicU8::new(READ))
     }
 
-    /// Creates the state of a copy of the body, which is in no store.
+    /// Creates the flags of a copy of this body, which is in no store yet.
     #[cfg(feature = "packed")]
     pub(super) fn of_copy(&self) -> Self {
         Self(AtomicU8::new(self.0.load(Ordering::Relaxed) & READ))
@@ -90,7 +92,8 @@ impl Reading {
         self.0.load(Ordering::Acquire) & READ != 0
     }
 
-    /// Records that the body was decoded, with success or not.
+    /// Records that the body was decoded, with success or not. If the body is in the store, decrements the
+    /// store's count of undecoded objects.
     pub(super) fn end(&self, unread: &UnreadCount) {
         if !self.is_done() && self.0.fetch_or(READ, Ordering::AcqRel) == STORED {
             unread.count.fetch_sub(1, Ordering::AcqRel);
@@ -113,14 +116,14 @@ impl Reading {
 }
 
 impl<K> Object<K> {
-    /// Records that the object enters the store. Its body must be at no other place in the store.
+    /// Records that the object was added to the store. The same body must not be in the store a second time.
     pub(crate) fn enters_store(&self) {
         if let Some((reading, unread)) = self.reading() {
             reading.enter(unread);
         }
     }
 
-    /// Records that the object leaves the store.
+    /// Records that the object was removed from the store.
     pub(crate) fn leaves_store(&self) {
         if let Some((reading, unread)) = self.reading() {
             reading.leave(unread);
@@ -131,7 +134,7 @@ impl<K> Object<K> {
         self.inner.body.reading()
     }
 
-    /// Returns the same state as a broken object, if its body failed to decode.
+    /// Returns the same state of the object as a broken object, if its body was read and failed to decode.
     pub(crate) fn found_broken(&self) -> Option<Self> {
         let (reading, _) = self.reading()?;
         if !reading.is_done() {

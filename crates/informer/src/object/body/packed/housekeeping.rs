@@ -1,4 +1,5 @@
-//! The [`Housekeeping`] of packed objects: trains dictionaries, and packs objects that are still uncompressed.
+//! The background work ([`Housekeeping`]) for packed objects: trains dictionaries, and compresses objects
+//! that are still uncompressed.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ pub(in crate::object) fn housekeeping<K: Send + Sync + 'static>(
     Box::new(Packer::new(Arc::clone(decoder)))
 }
 
-/// Trains a dictionary if one is due, and packs earlier objects with it.
+/// Trains a dictionary if there are enough samples for one, and compresses `objects` again with the new
+/// dictionary. The call blocks for the training.
 pub(in crate::object) fn keep_house<K>(
     decoder: &PackedDecoder<K>,
     objects: &[Vec<Object<K>>],
@@ -40,25 +42,26 @@ fn is_pending<K>(object: &Object<K>) -> bool {
     body(object).is_some_and(PackedBody::is_pending)
 }
 
-/// Packs an object's body, if that is pending.
+/// Compresses an object's bytes, if they are still to be compressed.
 fn pack_now<K>(object: &Object<K>) {
     if let Some(packed) = body(object) {
         packed.pack_now();
     }
 }
 
-/// Packs an object's body again, if it was packed with an older dictionary.
+/// Compresses an object's bytes with the newest dictionary, if they were compressed with an older one or not
+/// at all.
 fn repack<K>(object: &Object<K>) {
     if let Some(packed) = body(object) {
         packed.repack();
     }
 }
 
-/// Number of objects repacked per received chunk, and between two checks for a new chunk: for pods, half a
-/// millisecond's work.
+/// Number of objects that one step of background work compresses again with a new dictionary. After each step
+/// the reflector checks for a new chunk. For pods, a step takes half a millisecond.
 const STEP: usize = 32;
 
-/// A walk through the store, in the order of names.
+/// Position of a walk through all objects of the store, in the order of their names.
 #[derive(Default)]
 enum Walk {
     #[default]
@@ -67,13 +70,14 @@ enum Walk {
     Behind(ObjectName),
 }
 
-/// Progress of repacking objects with the newest dictionary.
+/// Progress of the walk that compresses all objects of the store again with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// The number of that dictionary.
+    /// The number of the newest dictionary.
     generation: u64,
     walk: Walk,
-    /// Whether to walk again at the next chunk, for objects that were on their way to the store.
+    /// Whether to walk again at the next received chunk, for objects that were not in the store yet during
+    /// this walk.
     again: bool,
 }
 
@@ -83,15 +87,18 @@ impl Repacking {
     }
 }
 
-/// Maximum objects of a dictionary that is trained in place, which takes one or two milliseconds.
+/// Maximum number of objects from which a dictionary is trained on the calling task, which takes one or two
+/// milliseconds.
 const TRAINED_IN_PLACE: usize = 32;
 
-/// Trains dictionaries on the pool for blocking work; training takes as long as some hundred events.
+/// Trains dictionaries on the runtime's pool for blocking work, because a training takes as long as some
+/// hundred events.
 ///
-/// A list waits for the first dictionary, because its objects would stay unpacked otherwise. During the training of
-/// a later one events continue, and are packed with the one before. A dictionary of few objects is trained in place.
+/// A list waits until the first dictionary is trained, because its objects would stay uncompressed otherwise.
+/// While a later dictionary is trained, events continue and are compressed with the previous dictionary. A
+/// dictionary of few objects is trained on the calling task.
 struct Training {
-    /// At most one training.
+    /// The training in progress; there is at most one.
     under_way: JoinSet<()>,
 }
 
@@ -102,7 +109,8 @@ impl Training {
         }
     }
 
-    /// Trains a dictionary if one is due, or starts to.
+    /// Trains a dictionary if there are enough samples for one; a dictionary after the first is trained in
+    /// the background, without a wait for it.
     async fn tend<K: Send + Sync + 'static>(
         &mut self,
         decoder: &Arc<PackedDecoder<K>>,
@@ -131,22 +139,22 @@ impl Training {
     }
 }
 
-/// Maximum number of objects of single events before they are packed; a bookmark packs them too. Unpacked they take
-/// ten times as much memory.
+/// Maximum number of objects from watch events that wait to be compressed; a pause of the watch also starts
+/// their compression. Uncompressed objects take ten times as much memory.
 const PENDING_MAX: usize = 64;
 
-/// Maximum bytes of such objects before they are packed.
+/// Maximum total bytes of objects from watch events that wait to be compressed.
 const PENDING_BYTES: u64 = 1 << 20;
 
-/// Objects packed per turn, when the runtime is idle or after much work: for pods, a thirtieth of a millisecond, by
-/// which an event may be delayed.
+/// Number of objects that a task compresses before it yields to other tasks: for pods, a thirtieth of a
+/// millisecond, by which an event may be delayed.
 const TURN: usize = 4;
 
-/// Maximum number of concurrent packing tasks.
+/// Maximum number of concurrent tasks that compress objects.
 const PACKING_MAX: usize = 4;
 
-/// Stored objects that are still unpacked. They are packed when this is dropped, because they outlive the reflector,
-/// and the next reflector does not know them.
+/// Objects in the store that are still uncompressed. They are compressed when this is dropped, because the
+/// objects outlive the reflector, and the next reflector does not know them.
 struct Unpacked<K>(Vec<Object<K>>);
 
 impl<K> Unpacked<K> {
@@ -167,7 +175,7 @@ impl<K> Drop for Unpacked<K> {
     }
 }
 
-/// The objects to pack later.
+/// The objects from watch events that wait to be compressed, and the tasks that compress them.
 struct Pending<K> {
     unpacked: Unpacked<K>,
     bytes: u64,
@@ -186,7 +194,8 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Adds an object, if its packing is pending.
+    /// Adds an object if it is still to be compressed. Starts the compression of all waiting objects once
+    /// their number or size reaches the maximum.
     fn push(&mut self, object: &Object<K>) {
         if !is_pending(object) {
             return;
@@ -198,7 +207,8 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Starts to pack all objects.
+    /// Starts to compress all waiting objects, on another worker of the runtime if one is available,
+    /// otherwise in place.
     fn pack(&mut self) {
         if self.unpacked.0.is_empty() {
             return;
@@ -230,7 +240,8 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Trains a dictionary if one is due, and packs the staged objects with a new one.
+    /// Trains a dictionary if there are enough samples for one. After a new dictionary, compresses the staged
+    /// objects again, and starts a walk through the store that does the same.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.training.tend(&self.decoder, more_comes).await;
         let generation = self.decoder.packing().generation();

@@ -1,11 +1,11 @@
-//! [`Packing`]: compresses the JSON of objects, with a dictionary trained from an informer's first objects.
+//! [`Packing`] compresses the JSON of objects, with a dictionary trained from an informer's first objects.
 //!
-//! Objects of one type have much text in common, so with a dictionary a single object compresses as well as many
-//! together. Objects stay uncompressed until there are enough samples. When new objects no longer fit the
-//! dictionary, another one is trained. At most two are in use, so objects of the older one must be repacked before a
-//! third is trained.
+//! Objects of one type have much text in common, so with a dictionary a single object compresses as well as
+//! many together. Objects stay uncompressed until there are enough samples for a dictionary. When new objects
+//! no longer fit the dictionary, another one is trained. At most two dictionaries are in use, so objects of
+//! the older one must be compressed again before a third is trained.
 //!
-//! Guarantees: an object that can't be compressed is stored as it is; none is rejected or lost.
+//! Guarantees: an object that can't be compressed is stored uncompressed; no object is rejected or lost.
 
 mod dictionary;
 mod samples;
@@ -21,47 +21,47 @@ use self::{
 };
 
 /// Default number of objects from which a dictionary is trained. For pods the training takes some 20 ms; the
-/// dictionary with its compression contexts takes as much memory as fifty unpacked pods.
+/// dictionary with its compression contexts takes as much memory as fifty uncompressed pods.
 pub(super) const SAMPLES: usize = 256;
 
-/// Maximum number of doublings of the pause after samples that yield no dictionary.
+/// Maximum number of times that the pause before the next samples doubles, when samples yield no dictionary.
 const PAUSES: u32 = 12;
 
-/// Packs the objects of one informer.
+/// Compresses the objects of one informer, and trains the dictionaries for that.
 pub(super) struct Packing {
-    /// Number of objects for a dictionary.
+    /// Number of objects from which each dictionary is trained.
     samples: usize,
     current: ArcSwapOption<Dictionary>,
     learning: Mutex<Learning>,
 }
 
 struct Learning {
-    /// Samples for the next dictionary, while one is needed.
+    /// Samples for the next dictionary; `None` while the current one fits.
     samples: Option<Samples>,
     fit: Fit,
-    /// The previous dictionary.
+    /// The dictionary before the current one, as long as objects still use it.
     previous: Weak<Dictionary>,
     generation: u64,
-    /// Number of trainings that yielded no dictionary.
+    /// Number of trainings so far that yielded no dictionary.
     failures: u32,
 }
 
-/// The JSON of one object.
+/// The JSON of one object, compressed or not.
 #[derive(Clone)]
 pub(super) struct Packed {
     bytes: Box<[u8]>,
-    /// The dictionary; `None` if the object is not compressed.
+    /// The dictionary with which the JSON is compressed; `None` if it is not compressed.
     dictionary: Option<Arc<Dictionary>>,
-    /// Uncompressed length in bytes.
+    /// Length of the uncompressed JSON in bytes.
     length: u32,
 }
 
-/// Packed bytes can't be decompressed.
+/// The error for compressed bytes that can't be decompressed.
 #[derive(Debug)]
 pub(super) struct Damaged;
 
 impl Packing {
-    /// Creates one with this number of objects per dictionary.
+    /// Creates the state of an informer that trains each dictionary from `samples` objects.
     pub(super) fn new(samples: usize) -> Self {
         Self {
             samples,
@@ -76,12 +76,12 @@ impl Packing {
         }
     }
 
-    /// Returns the number of objects per dictionary.
+    /// Returns the number of objects from which each dictionary is trained.
     pub(super) fn samples(&self) -> usize {
         self.samples
     }
 
-    /// Packs an object, and takes it as a sample if one is needed.
+    /// Compresses the JSON of an object, and adds it to the samples if another dictionary is needed.
     pub(super) fn pack(&self, json: &[u8]) -> Packed {
         let packed = self.compressed(json);
         let mut learning = self.learning.lock();
@@ -95,7 +95,8 @@ impl Packing {
         packed
     }
 
-    /// Packs with the current dictionary, if it was packed with another or none; returns whether it was.
+    /// Compresses an object with the current dictionary, if it was compressed with another one or not at all.
+    /// Returns whether that changed the stored bytes.
     pub(super) fn repack(&self, packed: &mut Packed) -> bool {
         let current = self.current.load();
         let Some(current) = &*current else {
@@ -115,15 +116,17 @@ impl Packing {
         changed
     }
 
-    /// Whether to train a dictionary. With `more_comes` that is later.
+    /// Whether there are enough samples to train a dictionary. With `more_comes`, which is whether more
+    /// objects follow, more samples are required.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }
 
-    /// Trains a dictionary from the latest samples, if one is due, and uses it from then on.
+    /// Trains a dictionary from the latest samples, if there are enough, and compresses later objects with
+    /// it.
     ///
-    /// It blocks for the time of the training. Returns whether there is a new dictionary; if the samples yield none,
-    /// later samples are tried.
+    /// The call blocks during the training. Returns whether there is a new dictionary; if the samples yield
+    /// none, later objects are sampled.
     pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;
@@ -150,7 +153,7 @@ impl Packing {
         self.learning.lock().generation
     }
 
-    /// Returns the bytes of dictionaries and samples.
+    /// Returns the number of bytes that dictionaries and samples take.
     pub(super) fn size(&self) -> usize {
         let learning = self.learning.lock();
         let (current, previous) = (self.current.load(), learning.previous.upgrade());
@@ -188,7 +191,8 @@ impl Learning {
         self.samples.as_ref().is_some_and(are_due) && self.previous.strong_count() == 0
     }
 
-    /// Returns the samples if a dictionary is due; the first caller gets them.
+    /// Removes and returns the samples if there are enough for a dictionary, so that only the first caller
+    /// trains it.
     fn take_due(&mut self, objects: usize, more_comes: bool) -> Option<Samples> {
         if self.is_due(objects, more_comes) {
             self.samples.take()
@@ -199,7 +203,7 @@ impl Learning {
 }
 
 impl Packed {
-    /// Stores JSON without compression.
+    /// Creates the stored form of an object's JSON without compression.
     pub(super) fn as_it_is(json: &[u8]) -> Self {
         Self {
             bytes: json.into(),
@@ -208,15 +212,15 @@ impl Packed {
         }
     }
 
-    /// Returns the JSON, if it is not compressed.
+    /// Returns the JSON, if it is stored uncompressed.
     pub(super) fn raw(&self) -> Option<&[u8]> {
         self.dictionary.is_none().then_some(&*self.bytes)
     }
 
-    /// Calls `read` with the decompressed JSON.
+    /// Decompresses the JSON if it is compressed, and calls `read` with it.
     ///
     /// # Errors
-    /// The packed bytes are damaged.
+    /// The compressed bytes are damaged.
     pub(super) fn unpacked<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T, Damaged> {
         match &self.dictionary {
             None => Ok(read(&self.bytes)),

@@ -1,4 +1,4 @@
-//! [`Dictionary`]: text that many objects have in common, and the compression contexts that use it.
+//! [`Dictionary`] contains text that many objects have in common, and the compression contexts that use it.
 
 use parking_lot::Mutex;
 use zstd::{
@@ -8,29 +8,32 @@ use zstd::{
 
 use super::samples::Samples;
 
-/// The fastest compression level that finds repeated text. For pods, one level more saves 2 % and takes a quarter
-/// more time.
+/// The zstd compression level: the fastest one that finds repeated text. For pods, the next level saves 2 %
+/// and takes a quarter more time.
 const LEVEL: i32 = 1;
 
-/// Minimum match length: JSON repeats whole members, not five letters. Compared with the level's default, pods are
-/// 5 % smaller, custom resources 2 %, `ConfigMaps` and Secrets equal; no kind takes longer.
+/// Minimum bytes of repeated text that the compression looks for: JSON repeats whole members, not five
+/// letters. Compared with the level's default, pods are 5 % smaller, custom resources 2 %, `ConfigMaps` and
+/// Secrets equal; no kind takes longer.
 const MATCH_MIN: u32 = 7;
 
-/// Search every second byte after a miss: pods are 4 % larger, in a sixth less time.
+/// The zstd parameter `targetLength`: after a miss, only every second byte is searched. For pods the result
+/// is 4 % larger, in a sixth less time.
 const TARGET_LENGTH: u32 = 2;
 
-/// Bytes of a dictionary. With twice as many, pods are 1 % smaller, with four times as many 4 %. But the dictionary
-/// displaces other data from the processor's caches: events take 2 % longer with twice as many.
+/// Maximum bytes of a dictionary. With twice as many, pods are 1 % smaller, with four times as many 4 %. But
+/// the dictionary displaces other data from the processor's caches: events take 2 % longer with twice as many
+/// bytes.
 const BYTES: usize = 16 * 1024;
 
-/// Maximum number of idle compression contexts, for as many concurrent threads. Each takes some 150 KB; to create one
-/// per object takes seven times as long as its compression.
+/// Maximum number of idle compression contexts that are kept, for as many concurrent threads. Each takes some
+/// 150 KB. Creating a context for each object would take seven times as long as compressing the object.
 const IDLE: usize = 16;
 
-/// Maximum bytes of a context's output buffer; a context with a larger one is not reused.
+/// Maximum bytes of a context's output buffer. A context with a larger buffer is dropped after use.
 const ROOM_MAX: usize = 256 * 1024;
 
-/// One generation of the dictionary.
+/// A trained dictionary, with idle contexts for compression and decompression.
 pub(super) struct Dictionary {
     bytes: Vec<u8>,
     compressors: Mutex<Vec<Compressing>>,
@@ -48,7 +51,8 @@ struct Decompressing {
 }
 
 impl Dictionary {
-    /// Trains a dictionary; `None` if the samples have too little in common, or are too small.
+    /// Trains a dictionary from the samples; returns `None` if they have too little in common, or are too
+    /// small.
     pub(super) fn train(samples: &Samples) -> Option<Self> {
         let bytes = zstd::dict::from_continuous(samples.bytes(), samples.lengths(), BYTES);
         let dictionary = Self {
@@ -63,7 +67,7 @@ impl Dictionary {
         self.bytes.len()
     }
 
-    /// Compresses JSON; `None` if that fails or does not make it smaller.
+    /// Compresses JSON with this dictionary; returns `None` if that fails or the result is not smaller.
     pub(super) fn compress(&self, json: &[u8]) -> Option<Box<[u8]>> {
         let idle = self.compressors.lock().pop();
         let mut compressing = idle.or_else(|| self.compressing())?;
@@ -81,7 +85,8 @@ impl Dictionary {
         compressed
     }
 
-    /// Calls `read` with the decompressed bytes; `None` if they are damaged or of another length.
+    /// Decompresses `bytes`, and calls `read` with the result; returns `None` if the bytes are damaged, or do
+    /// not have `length` bytes after decompression.
     pub(super) fn decompressed<T>(
         &self,
         bytes: &[u8],

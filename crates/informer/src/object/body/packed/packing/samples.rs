@@ -1,35 +1,39 @@
-//! [`Samples`]: training data for a dictionary; and [`Fit`]: detects when another dictionary is needed.
+//! [`Samples`] collects training data for a dictionary, and [`Fit`] detects when another dictionary is
+//! needed.
 
 use super::Packed;
 
-/// Maximum bytes of one object in the samples, so that a large one does not dominate.
+/// Maximum bytes taken from one object as a sample, so that a large object does not dominate.
 const SAMPLE_BYTES: usize = 32 * 1024;
 
-/// Maximum number of samples. With four times as many, pods, custom resources, `ConfigMaps` and Secrets are at best
-/// 3 % smaller, some larger, and training takes three to four times as long.
+/// Maximum number of samples for one dictionary. With four times as many, pods, custom resources,
+/// `ConfigMaps` and Secrets are at best 3 % smaller, some larger, and training takes three to four times as
+/// long.
 const TAKEN_MAX: usize = 64;
 
-/// Maximum bytes of objects that stay unpacked until the first dictionary.
+/// Maximum total bytes of the objects that are sampled before a dictionary is trained. Until the first
+/// dictionary these objects stay uncompressed.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Factor of objects to sample from when more follow, because neighbours in a list belong to few workloads. For pods
-/// this saves 9 %; a larger factor does not save more.
+/// Factor by which more objects than requested are sampled if more objects follow, because neighbours in a
+/// list belong to few workloads. For pods this saves 9 %; a larger factor does not save more.
 const SPREAD: usize = 4;
 
-/// The concatenated beginnings of some objects, spread over all objects seen.
+/// Training data for a dictionary: the first bytes of some objects, concatenated. These objects are evenly
+/// spread over all objects seen.
 pub(super) struct Samples {
-    /// Number of first objects that are skipped.
+    /// Number of objects still to be skipped before sampling starts.
     skips: usize,
     bytes: Vec<u8>,
     lengths: Vec<usize>,
-    /// Distance between two samples.
+    /// Number of objects from one sample to the next.
     stride: usize,
     seen: usize,
     seen_bytes: usize,
 }
 
 impl Samples {
-    /// Creates samples that start after this number of objects.
+    /// Creates an empty collection that skips this number of objects before it takes samples.
     pub(super) fn behind(objects: usize) -> Self {
         Self {
             skips: objects,
@@ -41,7 +45,7 @@ impl Samples {
         }
     }
 
-    /// Adds an object.
+    /// Counts an object, and takes its first bytes as a sample if its position is one to be sampled.
     pub(super) fn add(&mut self, json: &[u8]) {
         if self.skips > 0 {
             self.skips -= 1;
@@ -64,7 +68,8 @@ impl Samples {
         self.seen.is_multiple_of(self.stride)
     }
 
-    /// Whether this many objects were seen, or the memory limit is reached.
+    /// Whether at least `objects` objects were seen, or the memory limit is reached, so that a dictionary can
+    /// be trained.
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
@@ -74,12 +79,13 @@ impl Samples {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Whether the memory limit is reached, with enough samples for a dictionary; until then all objects stay unpacked.
+    /// Whether the memory limit is reached, and there are enough samples for a dictionary. Until then all
+    /// objects stay uncompressed.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }
 
-    /// Removes every second sample, to make room for as many others.
+    /// Removes every second sample and doubles the distance between samples, to make room for later ones.
     fn thin_out(&mut self) {
         let (mut from, mut to) = (0, 0);
         let mut lengths = Vec::with_capacity(self.lengths.len());
@@ -105,17 +111,18 @@ impl Samples {
     }
 }
 
-/// Number of objects per comparison.
+/// Number of objects over which a compression ratio is measured, for comparison with others.
 const WINDOW: u32 = 1000;
 
-/// Minimum number of windows before a dictionary is replaced. Otherwise objects with alternating content would cause
-/// more training than the compression saves.
+/// Minimum number of windows, of [`WINDOW`] objects each, before a dictionary is replaced. Otherwise objects
+/// with alternating content would cause more training than the compression saves.
 const WINDOWS_MIN: u32 = 8;
 
-/// How well a dictionary fits: compares the first window of objects with the last.
+/// Detects when a dictionary no longer fits new objects: compares the compression ratio of the first window
+/// of objects with that of the last window.
 #[derive(Default)]
 pub(super) struct Fit {
-    /// Packed bytes per thousand unpacked ones, in the first window.
+    /// Compressed bytes per thousand uncompressed bytes, in the first window.
     first: Option<u64>,
     windows: u32,
     objects: u32,
@@ -124,8 +131,8 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Counts an object. Returns whether the compression ratio of the last window is half as large again as that of
-    /// the first.
+    /// Counts a compressed object. At the end of a window, returns whether the last window's compressed size,
+    /// relative to its uncompressed size, is more than 1.5 times that of the first window.
     pub(super) fn worsens(&mut self, packed: &Packed) -> bool {
         self.objects += 1;
         self.json += u64::from(packed.length);

@@ -30,7 +30,7 @@ pub use rule::Rule;
 /// The group of every authenticated user.
 const AUTHENTICATED: &str = "system:authenticated";
 
-/// The group that is always allowed everything.
+/// Group whose members are allowed every request.
 ///
 /// `NewPrivilegedGroups` in the API server's configuration.
 const MASTERS: &str = "system:masters";
@@ -39,16 +39,16 @@ const MASTERS: &str = "system:masters";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct User {
-    /// The name, such as `jane` or `system:serviceaccount:default:controller`.
+    /// Name of the user, such as `jane` or `system:serviceaccount:default:controller`.
     pub name: String,
-    /// The groups.
+    /// Groups of the user.
     ///
     /// Members of `system:masters` are allowed everything.
     /// The server adds `system:authenticated` to every authenticated user.
     pub groups: Vec<String>,
 }
 
-/// Changes tokens and rules while the server runs; cheap to clone.
+/// Handle that changes the tokens and rules of a running server; cheap to clone.
 ///
 /// ```
 /// use kube_informer_apiserver::{Rule, Server, User};
@@ -65,29 +65,30 @@ pub struct Access {
     gate: Arc<Gate>,
 }
 
-/// Authenticates and authorizes every request.
+/// Authenticates and authorizes every request to the server, by its tokens and rules.
 pub(crate) struct Gate {
     policy: Mutex<Policy>,
     anonymous: Arc<User>,
 }
 
-/// Tokens and rules, as the builder collects them.
+/// Tokens and rules of a server: those of the builder, with later changes by [`Access`].
 #[derive(Default)]
 pub(crate) struct Policy {
-    /// `None`: authentication is not required.
+    /// Accepted tokens with their users; `None` if requests need no authentication.
     tokens: Option<Vec<(BearerToken, Arc<User>)>>,
-    /// `None`: every request is allowed.
+    /// Rules of the server; `None` if every request is allowed.
     rules: Option<Vec<Rule>>,
 }
 
-/// A bearer token.
+/// Bytes of a bearer token that the server accepts.
 struct BearerToken(Box<[u8]>);
 
-/// The user in the peer's certificate; the connection adds it to the extensions of its requests.
+/// User in a peer's client certificate; the connection adds it to the extensions of each of its requests.
 #[derive(Clone)]
 pub(crate) struct Peer(pub(crate) Arc<User>);
 
-/// Marks a request from a local port without TLS; the connection adds it to the extensions.
+/// Marks a request that arrived on a local port without TLS; the connection adds it to the request's
+/// extensions.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnMachine;
 
@@ -109,7 +110,7 @@ impl User {
         self
     }
 
-    /// Adds the group of authenticated users.
+    /// Adds the group `system:authenticated` to the user.
     pub(crate) fn authenticated(mut self) -> Arc<User> {
         if !self.is_in(AUTHENTICATED) {
             self.groups.push(AUTHENTICATED.to_owned());
@@ -185,7 +186,7 @@ impl Gate {
         policy.tokens.is_none() && policy.rules.is_none()
     }
 
-    /// Returns the user of a request, and the error if the request is not allowed.
+    /// Authenticates and authorizes a request: returns its user, and an error if the request is not allowed.
     pub(crate) fn admit(&self, parts: &Parts, query: &Query) -> (Arc<User>, Option<ApiError>) {
         let peer = parts.extensions.get::<Peer>();
         let policy = self.policy.lock();
@@ -249,7 +250,7 @@ impl Policy {
         tokens.len() < before
     }
 
-    /// Returns the user of a token; its timing reveals only the number and lengths of the tokens.
+    /// Returns the user of a token; the time of the call reveals only the number and lengths of the tokens.
     fn user_of(&self, token: &[u8]) -> Option<Arc<User>> {
         let mut found = None;
         for (known, user) in self.tokens.iter().flatten() {
@@ -260,7 +261,7 @@ impl Policy {
         found
     }
 
-    /// Whether a rule allows this request.
+    /// Whether a rule allows this user a request with these attributes.
     fn allows(&self, user: &User, attributes: &Attributes) -> bool {
         let Some(rules) = &self.rules else {
             return true;
@@ -279,7 +280,7 @@ impl BearerToken {
     }
 }
 
-/// Returns the token in an `Authorization` header, parsed as in `bearertoken.go`.
+/// Returns the bearer token of an `Authorization` header, parsed as in Kubernetes' `bearertoken.go`.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
     let mut words = value.split(|byte| *byte == b' ');

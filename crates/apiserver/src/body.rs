@@ -13,7 +13,7 @@ use http_body::{Frame, SizeHint};
 use crate::response_budget::{FREE_BYTES, Reserved, ResponseBudget};
 use crate::status::ApiError;
 
-/// Size of a chunk: a few HTTP/2 frames, and few writes for 100,000 objects.
+/// Size of a chunk in bytes: it fills a few HTTP/2 frames, and 100,000 objects need few writes.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Any error, in the form that tower and hyper use.
@@ -22,14 +22,15 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of a response; it yields only data frames.
 pub struct Body(Content);
 
-/// Every event passes through each layer twice per watcher, so there is only this one layer.
+/// Content of a [`Body`], without further layers: every event would pass through each layer twice per
+/// watcher.
 enum Content {
-    /// The rest of a body of known length.
+    /// The unsent bytes of a body of known length.
     Full(Bytes),
-    /// A body of known length that counts towards the [`ResponseBudget`].
+    /// A body of known length whose bytes count towards the [`ResponseBudget`].
     Held {
         content: Reserved<Bytes>,
-        /// Remaining bytes.
+        /// Number of unsent bytes.
         left: usize,
     },
     Stream(Pin<Box<dyn Stream<Item = Result<Bytes, BoxError>> + Send>>),
@@ -43,11 +44,11 @@ impl Body {
         Body(Content::Full(bytes.into()))
     }
 
-    /// Counts a body of more than [`FREE_BYTES`] towards the response budget.
+    /// Counts the body towards the response budget if it has more than [`FREE_BYTES`].
     ///
     /// # Errors
     ///
-    /// 429 if the budget is exhausted.
+    /// Returns a 429 error if the budget is exhausted.
     pub(crate) fn held(self, budget: &Arc<ResponseBudget>) -> Result<Body, ApiError> {
         match self.0 {
             Content::Full(bytes) if bytes.len() > FREE_BYTES => {
@@ -59,14 +60,14 @@ impl Body {
         }
     }
 
-    /// Creates a body from a stream; after the end it stays at its end when polled again.
+    /// Creates a body from a stream of chunks; the stream is not polled again after its end.
     pub(crate) fn stream(
         stream: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
     ) -> Body {
         Body(Content::Stream(Box::pin(stream)))
     }
 
-    /// Returns the next chunk; `None` at the end.
+    /// Returns the next chunk of the body; `None` at the end.
     pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -92,7 +93,8 @@ impl Body {
     }
 }
 
-/// Removes one chunk from a text; the chunk is a copy, because a slice would keep the whole text.
+/// Removes the next chunk from `rest` and returns a copy, because a slice would keep the whole text in
+/// memory.
 pub(crate) fn next_piece(rest: &mut Bytes) -> Bytes {
     let length = rest.len().min(CHUNK_BYTES);
     let piece = Bytes::copy_from_slice(&rest.split_to(length));

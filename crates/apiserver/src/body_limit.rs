@@ -21,29 +21,29 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use crate::body::BoxError;
 use crate::status::ApiError;
 
-/// Maximum size of a body (`MaxRequestBodyBytes` in `server/config.go`).
+/// Maximum size of a request body in bytes (`MaxRequestBodyBytes` in `server/config.go`).
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Maximum time to receive a body; Kubernetes allows the same (`RequestTimeout` in `server/config.go`).
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum bytes of all bodies together: 85 of the largest, or 200,000 of the usual size.
+/// Maximum size of all request bodies together: 85 of the largest, or 200,000 of the usual size.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Receives bodies within the limits.
+/// Receives request bodies and limits the memory that they use together.
 pub(crate) struct BodyLimit {
     held_bytes: AtomicUsize,
     bytes_max: usize,
 }
 
-/// A complete body; it counts until it is dropped.
+/// A completely received request body; its bytes count towards the limit until it is dropped.
 #[derive(Default)]
 pub(crate) struct Received {
     bytes: BytesMut,
     _reservation: Option<Reservation>,
 }
 
-/// The bytes that count for one body.
+/// Bytes that one request body counts towards the limit; dropping the reservation releases them.
 struct Reservation {
     limit: Arc<BodyLimit>,
     bytes: usize,
@@ -59,7 +59,7 @@ impl Default for BodyLimit {
 }
 
 impl BodyLimit {
-    /// Receives a whole body.
+    /// Receives the whole body of a request.
     ///
     /// # Cancel safety
     ///

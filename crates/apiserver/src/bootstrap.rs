@@ -23,7 +23,7 @@ const SERVICE: &str = "kubernetes";
 /// The first address of kubeadm's default Service range, 10.96.0.0/12.
 const CLUSTER_IP: &str = "10.96.0.1";
 
-/// Address of the API server in its endpoints, out of the range for documentation (RFC 5737).
+/// Address of the API server in its endpoints, from the range for documentation (RFC 5737).
 ///
 /// A server in process has no address, and Kubernetes rejects loopback addresses in endpoints.
 const ENDPOINT_IP: &str = "192.0.2.1";
@@ -32,10 +32,10 @@ const ENDPOINT_IP: &str = "192.0.2.1";
 const SERVICE_PORT: u16 = 443;
 const SECURE_PORT: u16 = 6443;
 
-/// The initial objects of a server.
+/// The objects that a new server starts with: the seeds, and the system objects.
 pub(crate) struct Bootstrap {
     pub(crate) seeds: Vec<Value>,
-    /// Whether the Service `kubernetes` and its endpoints are among them.
+    /// Whether the Service `kubernetes` and its endpoints are among the system objects.
     pub(crate) kubernetes_service: bool,
 }
 
@@ -49,11 +49,11 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// Stores the system objects, then the seeds.
+    /// Stores the system objects, then the seeds, in a new server.
     ///
     /// # Panics
     ///
-    /// If a seed is rejected.
+    /// Panics if a seed is rejected.
     pub(crate) fn fill(self, server: &Server) {
         for object in self.system_objects(server) {
             server.restart_counting(0);
@@ -69,7 +69,7 @@ impl Bootstrap {
         }
     }
 
-    /// Every object before the seeds, unless a seed replaces it.
+    /// Returns the system objects and the namespaces of seeds, without the objects that a seed replaces.
     fn system_objects(&self, server: &Server) -> Vec<Value> {
         let mut objects: Vec<Value> = NAMESPACES.into_iter().map(namespace).collect();
         if server.shared().settings.enforce_namespaces {
@@ -89,7 +89,7 @@ impl Bootstrap {
     }
 }
 
-/// The namespaces of namespaced seeds; an unserved kind is reported when the seed is stored.
+/// Returns the namespaces of namespaced seeds; a seed of an unserved kind is reported when it is stored.
 fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     let registry = &server.shared().registry;
     let is_namespaced = |seed: &&Value| {
@@ -102,9 +102,9 @@ fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Identity of an object: kind in any version, namespace and name.
+/// Returns the identity of an object: kind in any version, namespace and name.
 ///
-/// `None` for a kind without system objects.
+/// Returns `None` for a kind without system objects.
 fn place(object: &Value) -> Option<(&str, &str, &str)> {
     let (metadata, kind) = (&object["metadata"], object["kind"].as_str()?);
     let version = object["apiVersion"].as_str()?;
@@ -139,7 +139,7 @@ fn namespace(name: &str) -> Value {
     })
 }
 
-/// The Service `kubernetes` and its endpoints, with the defaults of Kubernetes 1.36.
+/// Returns the Service `kubernetes` and its endpoints, with the defaults of Kubernetes 1.36.
 ///
 /// In kube-apiserver the `kubernetesservice` controller and the endpoint reconciler create them.
 fn kubernetes_service() -> [Value; 3] {

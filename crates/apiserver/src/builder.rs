@@ -24,21 +24,21 @@ use crate::shared::{Settings, Shared};
 use crate::storage::{Disk, OpenDatabase, OpenError, open_file};
 use crate::watch_cache::{Cache, WatchCache};
 
-/// Default maximum of events queued for one watcher.
+/// Default maximum number of events queued for one watcher.
 ///
-/// The maximum of a Kubernetes API server (`watch_cache_history.go`).
+/// A Kubernetes API server has the same maximum (`watch_cache_history.go`).
 const WATCHER_BUFFER: usize = 1_000;
 
-/// Default maximum size of all objects: the largest `--quota-backend-bytes` that etcd recommends.
+/// Default maximum size of all objects in bytes: the largest `--quota-backend-bytes` that etcd recommends.
 const STORAGE_QUOTA: u64 = 8 * 1024 * 1024 * 1024;
 
-/// Builds a [`Server`].
+/// Configures and builds a [`Server`].
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
     kinds: Kinds,
     bootstrap: Bootstrap,
     watch_cache: WatchCache,
-    /// By group and resource, such as `deployments.apps`.
+    /// Watch cache settings by resource and group, such as `deployments.apps`.
     watch_caches: Vec<(String, WatchCache)>,
     rng: Option<u64>,
     access: Policy,
@@ -91,7 +91,7 @@ impl Builder {
         self
     }
 
-    /// Sets how far back watches can start, for kinds without their own setting.
+    /// Sets how far back watches can start, for kinds without a setting of their own.
     ///
     /// The default is [`WatchCache::Adaptive`].
     pub fn watch_cache(mut self, cache: WatchCache) -> Builder {
@@ -105,9 +105,9 @@ impl Builder {
         self
     }
 
-    /// Sets whether watches stream lists (`sendInitialEvents`), as since Kubernetes 1.34.
+    /// Sets whether watches can stream lists (`sendInitialEvents`), as in Kubernetes since 1.34.
     ///
-    /// Older servers respond 422.
+    /// With false, the server responds 422 to such a watch, as older Kubernetes versions do.
     ///
     /// The default is true.
     pub fn watch_list(mut self, streams: bool) -> Builder {
@@ -117,7 +117,7 @@ impl Builder {
 
     /// Sets whether an object can be created only in an existing namespace, as in Kubernetes.
     ///
-    /// Otherwise the server responds 404.
+    /// If the namespace does not exist, the server responds 404.
     ///
     /// The default is true; `default`, the `kube-` namespaces and those of the [seeds](Builder::seed) exist from the
     /// start.
@@ -135,7 +135,7 @@ impl Builder {
         self
     }
 
-    /// Sets the maximum number of events queued for one watcher; a watcher above it is closed as too slow.
+    /// Sets the maximum number of events queued for one watcher; a watcher with more is closed as too slow.
     ///
     /// The default is 1,000, the minimum 1.
     pub fn watcher_buffer(mut self, events: usize) -> Builder {
@@ -145,17 +145,17 @@ impl Builder {
 
     /// Sets the approximate maximum memory of all objects in bytes; the default is 8 GiB.
     ///
-    /// A write above it receives the 500 of a full etcd, and nothing is stored.
+    /// A write that exceeds the maximum receives the 500 error of a full etcd, and nothing is stored.
     /// A write that does not enlarge an object, and a deletion, always succeeds.
-    /// An object counts with its JSON, its key and 400 bytes; history has a separate limit of 1 GiB.
+    /// The size of an object is that of its JSON and its key plus 400 bytes; history has a separate limit of
+    /// 1 GiB.
     pub fn storage_quota(mut self, bytes: u64) -> Builder {
         self.settings.storage_quota = bytes;
         self
     }
 
-    /// Seeds all random values.
-    ///
-    /// Uids, generated names, default watch timeouts, and the probabilities of faults.
+    /// Sets the seed of all random values: uids, generated names, default watch timeouts, fault
+    /// probabilities.
     ///
     /// The same seed and the same calls produce the same bytes; without a seed every server is different.
     pub fn rng_seed(mut self, seed: u64) -> Builder {
@@ -165,7 +165,7 @@ impl Builder {
 
     /// Sets the wall clock for `creationTimestamp` and ages; the default is the system clock.
     ///
-    /// Waits use tokio's clock, which tests can pause.
+    /// Timers do not use this clock: they use tokio's, which tests can pause.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Builder {
         self.settings.clock = Clock::new(now);
         self
@@ -184,7 +184,7 @@ impl Builder {
         self
     }
 
-    /// Adds rules; requests to resources that no rule allows receive 403.
+    /// Adds access rules; requests to resources that no rule allows receive 403.
     ///
     /// Rules apply to resources: every authenticated user may read discovery, version and health, and send access
     /// reviews.
@@ -222,7 +222,7 @@ impl Builder {
         self
     }
 
-    /// Builds the server; it needs no runtime, socket or task.
+    /// Builds the server, which needs no runtime, socket or task.
     ///
     /// # Panics
     ///
@@ -297,7 +297,7 @@ impl Builder {
         Ok(server)
     }
 
-    /// Creates a server without objects; its random numbers depend on the seed and this revision.
+    /// Creates a server without objects; its random numbers depend on the builder's seed and on `revision`.
     fn empty(self, revision: u64) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];
@@ -317,7 +317,7 @@ impl Builder {
     }
 }
 
-/// Activates the fault plans.
+/// Activates the builder's fault plans; panics if an action of a plan fails.
 fn carry_out(server: &Server, plans: &[Plan]) {
     for plan in plans {
         if let Err(error) = server.faults().carry_out(plan) {

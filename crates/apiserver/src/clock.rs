@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 
-/// Source of the wall-clock time.
+/// Source of the wall-clock time for timestamps and ages of objects.
 #[derive(Clone)]
 pub(crate) struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
@@ -25,7 +25,7 @@ impl Clock {
         Clock(Arc::new(now))
     }
 
-    /// The current time with a precision of one second, as in `metav1.Time`.
+    /// Returns the current time with a precision of one second, as in `metav1.Time`.
     pub(crate) fn now(&self) -> Timestamp {
         let now = Timestamp::try_from((self.0)()).unwrap_or(Timestamp::UNIX_EPOCH);
         Timestamp::from_second(now.as_second()).unwrap_or(Timestamp::UNIX_EPOCH)

@@ -196,7 +196,7 @@ pub(crate) const BINDINGS: &[Column] = &[
     }),
 ];
 
-/// The columns of a kind.
+/// Returns `Terminating` for an object that is being deleted, otherwise its `status.phase`.
 fn phase(object: &Object) -> String {
     if object.is_deleting() {
         return "Terminating".to_owned();
@@ -241,7 +241,7 @@ fn service_ports(service: &Object) -> String {
     none_if_empty(ports.join(","))
 }
 
-/// Joins the first three of a longer list, and adds the number of omitted ones.
+/// Joins the texts; of more than three, joins the first three and adds the number of the omitted ones.
 fn shortened(texts: &[String], more: &str) -> String {
     match texts {
         [a, b, c, rest @ ..] if !rest.is_empty() => {
@@ -313,7 +313,7 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns the member that is present: an event has the fields of the core or the events API.
+/// Returns the member that an event has: `core` in the core API's form, `events` in the events API's form.
 fn either(event: &Object, core: &str, events: &str) -> Value {
     match at(event, core) {
         value if value == "" || value == 0 => at(event, events),
@@ -379,7 +379,7 @@ fn event_count(event: &Object) -> i64 {
     times.as_i64().filter(|times| *times > 0).unwrap_or(1)
 }
 
-/// The measured and wanted metrics of an autoscaler; only resource metrics show a measured value.
+/// Returns the measured and wanted metrics of an autoscaler; only resource metrics show a measured value.
 fn targets(autoscaler: &Object) -> String {
     let metrics = list(autoscaler, "/spec/metrics");
     let current = list(autoscaler, "/status/currentMetrics");
@@ -408,7 +408,7 @@ fn targets(autoscaler: &Object) -> String {
     }
 }
 
-/// A number or a percentage.
+/// Returns the number or percentage as text; `N/A` for any other value.
 fn amount(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.to_string()),

@@ -20,18 +20,18 @@ use http_body_util::BodyExt;
 
 use crate::body::{Body, BoxError};
 
-/// Maximum length of an uncompressed response (`defaultGzipThresholdBytes` in `writers.go`).
+/// Maximum length of an uncompressed response in bytes (`defaultGzipThresholdBytes` in `writers.go`).
 const THRESHOLD_BYTES: usize = 128 * 1024;
 
-/// The compression level that Kubernetes chose for speed.
+/// Compression level, which Kubernetes chose for speed.
 ///
 /// `defaultGzipContentEncodingLevel` in `writers.go`.
 const LEVEL: u32 = 1;
 
-/// State of a response during compression.
+/// State of the compression of one response.
 struct Gzip {
     encoder: GzEncoder<Vec<u8>>,
-    /// Chunks read before the threshold was reached.
+    /// Chunks of the response that were read before the threshold was reached.
     held: std::vec::IntoIter<Bytes>,
     rest: Body,
 }
@@ -45,7 +45,7 @@ pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     tokens.any(|token| token.trim() == "gzip")
 }
 
-/// Compresses a long response; returns a short one unchanged.
+/// Compresses a response that exceeds the threshold; returns a shorter response unchanged.
 ///
 /// # Cancel safety
 ///
@@ -93,7 +93,7 @@ fn chunks(held: Vec<Bytes>, rest: Body) -> impl Stream<Item = Result<Bytes, BoxE
 }
 
 impl Gzip {
-    /// Returns the next compressed chunk and the rest.
+    /// Returns the next compressed chunk and the state for the chunks after it; `None` at the end.
     async fn advance(mut self) -> Option<(Result<Bytes, BoxError>, Option<Gzip>)> {
         loop {
             let chunk = match self.held.next() {
@@ -121,7 +121,7 @@ impl Gzip {
     }
 }
 
-/// Returns the next data of a body, which has no other frames.
+/// Returns the next data frame of a body, which has no other frames.
 async fn next(body: &mut Body) -> Option<Result<Bytes, BoxError>> {
     let frame = body.frame().await?;
     Some(frame.map(|frame| frame.into_data().unwrap_or_default()))
@@ -139,7 +139,7 @@ mod tests {
 
     const CHUNK_BYTES: usize = 64 * 1024;
 
-    /// A body of `chunks` chunks, and a counter of the chunks that were read.
+    /// Creates a body of `chunks` chunks, and a counter of the chunks that were read.
     fn chunked(chunks: usize) -> (Response<Body>, Arc<AtomicUsize>) {
         let taken = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&taken);

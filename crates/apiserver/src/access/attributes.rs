@@ -1,4 +1,4 @@
-//! Attributes of a request that authorization decides on.
+//! Attributes of a request by which authorization decides: verb, resource, namespace and name.
 //!
 //! Guarantees:
 //! - only method, path and query are used, as in `requestinfo.go`, so unserved resources are forbidden like served
@@ -23,7 +23,8 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Returns `None` for a path without a resource: discovery, health, and unserved paths.
+    /// Returns the attributes of a request; `None` for a path without a resource: discovery, health, unserved
+    /// paths.
     pub(super) fn of(method: &Method, path: &str, query: &Query) -> Option<Attributes> {
         let segments = route::segments(path)?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -58,7 +59,7 @@ impl Attributes {
         Some(attributes)
     }
 
-    /// Attributes of creating the object that a PUT names.
+    /// Returns the attributes of a create request for the object that a PUT names.
     pub(super) fn of_creation(target: &Target) -> Attributes {
         let kind = &target.resource.kind;
         Attributes {
@@ -83,7 +84,7 @@ impl Attributes {
         self.verb == "create" && reviews.contains(&self.resource.as_str())
     }
 
-    /// Returns the 403 for a user.
+    /// Returns the 403 error that a user receives for this request.
     pub(super) fn forbidden(&self, user: &User) -> ApiError {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
         let place = if self.namespace.is_empty() {
@@ -113,9 +114,9 @@ fn verb(method: &Method, collection: bool, query: &Query) -> &'static str {
     }
 }
 
-/// Returns the name that a field selector requires.
+/// Returns the object name that a field selector requires, if it requires one.
 ///
-/// With it a rule with names also applies to lists and watches.
+/// With this name, a rule that is restricted to object names also applies to lists and watches.
 fn selected_name(selector: &str) -> Option<&str> {
     selector.split(',').find_map(|requirement| {
         let value = requirement.trim().strip_prefix("metadata.name=")?;

@@ -15,7 +15,7 @@ use http::uri::Authority;
 
 use crate::status::ApiError;
 
-/// Returns the reason to reject the request, if any.
+/// Returns the error that rejects a web page's request; `None` if the request is accepted.
 pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let named = parts.uri.authority().map(Authority::to_string);
@@ -34,7 +34,7 @@ pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
     Some(refused("Origin", &origin))
 }
 
-/// Whether a host, with or without a port, is a name that always means this machine.
+/// Whether a host name, with or without a port, always refers to this machine.
 fn is_own(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else {
         return host.is_empty();

@@ -1,6 +1,8 @@
 //! Access reviews: evaluated against tokens and rules, and never stored.
 //!
-//! Guarantees: the result equals the decision of [`super::Gate::admit`] at that moment; other reviews get no status.
+//! Guarantees: the result of a review equals the decision of [`super::Gate::admit`] at that time; reviews of
+//! other
+//! kinds get no status.
 
 use serde_json::{Value, json};
 
@@ -9,10 +11,10 @@ use super::{Gate, Policy, User};
 use crate::kinds::Kind;
 use crate::status::{ApiError, FieldError};
 
-/// Reason in a review when no rules are configured.
+/// Reason in the status of a review when no rules are configured.
 const NO_RULES: &str = "this server has no access rules";
 
-/// Returns the review with its status.
+/// Evaluates an access review and returns it with its `status`.
 ///
 /// # Errors
 ///
@@ -104,7 +106,7 @@ impl Policy {
     }
 }
 
-/// Returns the user in a `SubjectAccessReview`; the groups are exactly those listed.
+/// Returns the user of a `SubjectAccessReview`, with exactly the groups that the review lists.
 fn subject(spec: &Value) -> User {
     let groups = spec["groups"].as_array().into_iter().flatten();
     let mut user = User::new(&text(spec, "user"));

@@ -22,11 +22,12 @@ pub struct Rule {
 /// A resource pattern as in `kubectl create role --resource`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
-    /// `*` matches every group.
+    /// API group of the resource; `*` matches every group.
     group: String,
-    /// `*` matches every resource.
+    /// Plural name of the resource; `*` matches every resource.
     plural: String,
-    /// `None` matches the resource itself; with the plural `*` also all subresources.
+    /// Name of the subresource; `None` matches the resource itself, and with the plural `*` also all
+    /// subresources.
     subresource: Option<String>,
 }
 
@@ -95,14 +96,14 @@ impl Rule {
             && any_of(&self.namespaces, &attributes.namespace)
     }
 
-    /// Whether the rule applies to a user and namespace.
+    /// Whether the rule applies to requests of a user in a namespace.
     pub(super) fn applies(&self, user: &User, namespace: &str) -> bool {
         let namespaces = &self.namespaces;
         self.is_for(user)
             && (namespaces.is_empty() || namespaces.iter().any(|one| one == namespace))
     }
 
-    /// Formats the rule as in a `SelfSubjectRulesReview`: one `ResourceRule` per group.
+    /// Returns the rule as in the status of a `SelfSubjectRulesReview`: one `ResourceRule` per API group.
     pub(super) fn to_resource_rules(&self) -> Vec<Value> {
         let mut rules: Vec<(&str, Vec<String>)> = Vec::new();
         for pattern in &self.resources {

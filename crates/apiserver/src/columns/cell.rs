@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::object::Object;
 
-/// One column of a table.
+/// One column of a table: its definition, and the function that computes its cells.
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
@@ -52,7 +52,7 @@ pub(super) const NONE: &str = "<none>";
 
 /// Formats a duration as `kubectl` does (`duration.HumanDuration`).
 ///
-/// It shows at most two units, and fewer for longer durations.
+/// The text has at most two units, and one unit for long durations.
 pub(crate) fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -89,7 +89,7 @@ pub(super) fn age(object: &Object, now: Timestamp) -> String {
     )
 }
 
-/// Returns the value at a JSON pointer; empty if absent.
+/// Returns the value at a JSON pointer in the object; the empty string if the value is absent or null.
 pub(super) fn at(object: &Object, pointer: &str) -> Value {
     let (first, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
     let member = object.get(first);
@@ -109,12 +109,12 @@ pub(super) fn count(object: &Object, pointer: &str) -> i64 {
     at(object, pointer).as_i64().unwrap_or(0)
 }
 
-/// Returns `spec.replicas`; 1 if absent.
+/// Returns `spec.replicas` of the object; 1 if absent.
 pub(super) fn desired(object: &Object) -> i64 {
     at(object, "/spec/replicas").as_i64().unwrap_or(1)
 }
 
-/// Returns the value, or the default that Kubernetes would set.
+/// Returns the value, or `default` if the value is the empty string.
 pub(super) fn or(value: Value, default: &str) -> Value {
     if value == "" { json!(default) } else { value }
 }
@@ -127,7 +127,7 @@ pub(super) fn list(object: &Object, pointer: &str) -> Vec<Value> {
     at(object, pointer).as_array().cloned().unwrap_or_default()
 }
 
-/// Number of members of an object or list.
+/// Returns the number of members or items of the value at a JSON pointer; 0 for any other value.
 pub(super) fn size(object: &Object, pointer: &str) -> usize {
     match at(object, pointer) {
         Value::Object(members) => members.len(),
@@ -136,7 +136,7 @@ pub(super) fn size(object: &Object, pointer: &str) -> usize {
     }
 }
 
-/// Joins the strings at a pointer in each item.
+/// Joins with commas the strings at a JSON pointer in each item.
 pub(super) fn joined(items: &[Value], pointer: &str) -> String {
     let texts = items
         .iter()
@@ -144,7 +144,7 @@ pub(super) fn joined(items: &[Value], pointer: &str) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// Formats labels as `key=value` pairs, or `<none>`.
+/// Formats labels as `key=value` pairs; returns `<none>` if there are no labels.
 pub(super) fn labels(labels: &Value) -> String {
     let pairs = labels.as_object().into_iter().flatten();
     let pairs: Vec<String> = pairs
@@ -153,7 +153,7 @@ pub(super) fn labels(labels: &Value) -> String {
     none_if_empty(pairs.join(","))
 }
 
-/// Formats a `metav1.LabelSelector` in selector syntax, or `<none>`.
+/// Formats a `metav1.LabelSelector` in selector syntax; returns `<none>` if the selector is empty.
 pub(super) fn selector(selector: &Value) -> String {
     let equal = labels(&selector["matchLabels"]);
     let mut terms: Vec<String> = Vec::new();
@@ -185,7 +185,7 @@ pub(super) fn none_if_empty(text: String) -> String {
     }
 }
 
-/// Time elapsed since a time; `unknown` if absent.
+/// Formats the duration from `time` until `now`; returns `unknown` if `time` is absent or malformed.
 pub(super) fn since(time: &Value, now: Timestamp, unknown: &str) -> String {
     let time: Option<Timestamp> = time.as_str().and_then(|time| time.parse().ok());
     time.map_or_else(

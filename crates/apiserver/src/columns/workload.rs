@@ -245,7 +245,7 @@ fn ready_containers(pod: &Object) -> String {
     format!("{ready}/{all}")
 }
 
-/// Number of container restarts, and the time since the last one.
+/// Formats the number of a pod's container restarts, and the time since the last restart.
 fn restarts(pod: &Object, now: Timestamp) -> String {
     let statuses = container_statuses(pod);
     let times: i64 = statuses
@@ -265,8 +265,10 @@ fn restarts(pod: &Object, now: Timestamp) -> String {
     }
 }
 
-/// Status of a pod: its phase, or a more specific state.
-/// That is: that it is being deleted, the reason of its first container with a reason, or its own reason.
+/// Returns the status of a pod as `kubectl get` shows it.
+///
+/// This is `Terminating`, the reason of the first container that has a reason, the pod's own reason, or its
+/// phase.
 fn pod_status(pod: &Object) -> String {
     let phase = string(pod, "/status/phase");
     let has_ended = phase == "Succeeded" || phase == "Failed";

@@ -17,44 +17,44 @@ use super::rule::{After, Ending, Fault, Moment, Split, Which};
 /// Maximum size of a chunk of a randomly split body: small enough to split every member of an object.
 const RANDOM_CHUNK_MAX: u64 = 64;
 
-/// The next action on a body.
+/// The next action on a response body.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Bytes(Bytes),
     Pause(Duration),
-    /// Flushes what was sent before the next chunk.
+    /// Flushes the bytes that were sent before the next chunk.
     Flush,
     End(Ending),
-    /// The fault of this name has taken effect.
+    /// Reports that the fault of this name has taken effect.
     Hit(Arc<str>),
 }
 
-/// One fault on one body.
+/// One fault that applies to one response body.
 pub(crate) struct Laid {
     pub(super) fault: Fault,
-    /// The name in the request log.
+    /// Name of the fault in the request log.
     name: Arc<str>,
     rng: fastrand::Rng,
-    /// Whether its effect has been reported.
+    /// Whether the effect of the fault has been reported.
     told: bool,
 }
 
-/// The faults on one body, and the progress of the body.
+/// The faults on one response body, and how much of the body was received and sent.
 #[derive(Default)]
 pub(super) struct Disturbance {
     laid: Vec<Laid>,
-    /// Whether chunks must be combined into lines.
+    /// Whether chunks must be combined into lines, because a fault applies to events.
     by_events: bool,
     started: bool,
-    /// The incomplete last line.
+    /// The received part of a line whose end has not been received.
     line: Vec<u8>,
     /// Number of received lines.
     events: u64,
-    /// Number of sent bytes.
+    /// Number of bytes sent so far.
     bytes: u64,
-    /// The next boundary of a random split.
+    /// Byte offset of the next boundary of a random split.
     random_border: u64,
-    /// A line that is held back until after the next one.
+    /// A line that is sent after the next line, because a fault swaps them.
     overtaken: Option<Bytes>,
 }
 
@@ -70,7 +70,7 @@ impl Laid {
         }
     }
 
-    /// Reports its effect once.
+    /// Adds a step that reports the effect of the fault, unless it was reported before.
     fn hit(&mut self, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.told, true) {
             steps.push_back(Step::Hit(Arc::clone(&self.name)));
@@ -81,7 +81,7 @@ impl Laid {
 // === impl Disturbance ===
 
 impl Disturbance {
-    /// Writes the steps before the first chunk to `steps`.
+    /// Creates the state for a body; writes the steps before the first chunk to `steps`.
     pub(super) fn new(laid: Vec<Laid>, steps: &mut VecDeque<Step>) -> Disturbance {
         let by_events = laid.iter().any(|laid| laid.fault.needs_events());
         let mut disturbance = Disturbance {
@@ -94,12 +94,12 @@ impl Disturbance {
         disturbance
     }
 
-    /// Whether chunks pass unchanged.
+    /// Whether no fault applies, so that chunks pass unchanged.
     pub(super) fn is_idle(&self) -> bool {
         self.laid.is_empty()
     }
 
-    /// Processes the next chunk of the body.
+    /// Processes the next chunk of the body; writes the resulting steps to `steps`.
     pub(super) fn feed(&mut self, chunk: Bytes, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.started, true) {
             self.pause(Moment::FirstByte, steps);
@@ -116,7 +116,7 @@ impl Disturbance {
         }
     }
 
-    /// Sends held-back data at the end of the body, or when its faults are removed.
+    /// Sends all data that was held back; called at the end of the body, or when its faults are removed.
     pub(super) fn finish(&mut self, steps: &mut VecDeque<Step>) {
         let line = std::mem::take(&mut self.line);
         for kept in [line.into(), self.overtaken.take().unwrap_or_default()] {
@@ -174,7 +174,7 @@ impl Disturbance {
         }
     }
 
-    /// Applies the faults that are due after this number of events.
+    /// Applies the faults that take effect after the number of events received so far.
     fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
         let mut due = Vec::new();
         for laid in &mut self.laid {
@@ -194,7 +194,7 @@ impl Disturbance {
         }
     }
 
-    /// Sends bytes, split at the boundaries and ends among them.
+    /// Sends bytes, split at the chunk boundaries and ends that faults request within them.
     fn send(&mut self, mut bytes: Bytes, steps: &mut VecDeque<Step>) {
         while !bytes.is_empty() {
             let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
@@ -205,7 +205,7 @@ impl Disturbance {
         }
     }
 
-    /// Number of bytes until the next boundary or end.
+    /// Returns the number of bytes until the next chunk boundary or end that a fault requests.
     fn room(&mut self) -> u64 {
         let at = self.bytes;
         let mut room = u64::MAX;
@@ -231,7 +231,7 @@ impl Disturbance {
         room
     }
 
-    /// Applies the faults that are due after this number of bytes.
+    /// Applies the faults that take effect after the number of bytes sent so far.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {
@@ -250,7 +250,7 @@ impl Disturbance {
     }
 }
 
-/// Whether an edit applies to the event with this number.
+/// Whether an edit with the selection `which` applies to the event with this number and line.
 fn picks(which: Which, number: u64, line: &[u8], rng: &mut fastrand::Rng) -> bool {
     match which {
         Which::All => true,

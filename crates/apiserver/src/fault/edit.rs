@@ -1,4 +1,4 @@
-//! [`Edit`]: a change to one event of a watch, with its word in a plan and its effect.
+//! [`Edit`]: a change to one event of a watch, its keyword in a fault plan, and its effect.
 //!
 //! Guarantees: a line stays a line; a line that is not an event of this server passes unchanged, except that
 //! [`Edit::Garble`] truncates it to half.
@@ -6,22 +6,22 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// A change to one event.
+/// A change that a fault makes to one event of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edit {
     Drop,
     Duplicate,
-    /// The event is sent after the next one.
+    /// The event is sent after the event that follows it.
     Swap,
-    /// The second half of its line is lost.
+    /// The second half of the event's line is not sent.
     Garble,
-    /// Its object can't be decoded.
+    /// The event's object can't be decoded.
     Spoil,
-    /// Its type is unknown to every client.
+    /// The event has a type that is unknown to every client.
     Retype,
 }
 
-/// The words of the edits in a plan.
+/// Keywords of the edits in a fault plan.
 pub(super) const EDITS: [(&str, Edit); 6] = [
     ("drop", Edit::Drop),
     ("duplicate", Edit::Duplicate),
@@ -32,7 +32,7 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 ];
 
 impl Edit {
-    /// Edits the lines to send for one event.
+    /// Applies the edit to the lines that are sent for one event.
     pub(super) fn apply(self, lines: &mut Vec<Bytes>) {
         match self {
             Self::Drop => lines.clear(),
@@ -46,16 +46,16 @@ impl Edit {
     }
 }
 
-/// The start of every line of this server.
+/// Start of every event line that this server sends.
 const START: &[u8] = b"{\"type\":\"";
 
-/// A type that is unknown to every client.
+/// Event type that is unknown to every client.
 const UNKNOWN_TYPE: &[u8] = b"MOVED";
 
-/// The start of a bookmark's line.
+/// Start of the line of a BOOKMARK event.
 const BOOKMARK: &[u8] = b"{\"type\":\"BOOKMARK\"";
 
-/// Text in the bookmark that ends a streamed list.
+/// Text that identifies the bookmark at the end of a streamed list.
 const END: &[u8] = b"\"k8s.io/initial-events-end\":\"true\"";
 
 pub(super) fn is_bookmark(line: &[u8]) -> bool {
@@ -66,14 +66,14 @@ pub(super) fn is_end_bookmark(line: &[u8]) -> bool {
     is_bookmark(line) && line.windows(END.len()).any(|part| part == END)
 }
 
-/// Returns the first half of a line, which is not JSON.
+/// Returns the first half of a line, which is not valid JSON.
 fn garbled(line: &[u8]) -> Bytes {
     let mut half = line[..line.len() / 2].to_vec();
     half.push(b'\n');
     half.into()
 }
 
-/// Returns the event with a number as annotations.
+/// Returns the line of an event with a number in place of the object's annotations.
 ///
 /// A client can decode its name and revision, but not the object.
 fn spoilt(line: &Bytes) -> Bytes {
@@ -90,7 +90,7 @@ fn spoilt(line: &Bytes) -> Bytes {
     format!("{{\"type\":{event_type},\"object\":{object}}}\n").into()
 }
 
-/// Returns the event with a type that is unknown to every client.
+/// Returns the line of an event with a type that is unknown to every client.
 fn retyped(line: &Bytes) -> Bytes {
     let Some(rest) = line.strip_prefix(START) else {
         return line.clone();

@@ -18,7 +18,7 @@ pub struct Match {
     pub(super) user_agent: Option<String>,
 }
 
-/// A word of a plan, printed in quotes with JSON's escapes if it is ambiguous otherwise.
+/// A word of a fault plan; printed in quotes with JSON's escapes if it would be ambiguous without them.
 pub(super) struct Word<'a>(pub(super) &'a str);
 
 // === impl Match ===
@@ -77,7 +77,7 @@ impl Match {
         }
     }
 
-    /// Whether it selects every request that `narrower` selects.
+    /// Whether this match selects every request that `narrower` selects.
     pub(crate) fn covers(&self, narrower: &Match) -> bool {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;

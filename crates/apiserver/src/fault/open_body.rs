@@ -1,7 +1,8 @@
-//! The response bodies in transfer: orders to them, and the timing of their faults.
+//! The response bodies in transfer: orders that faults send to them, and the timing of their faults.
 //!
 //! Guarantees:
-//! - an order reaches every matching open body, and takes effect before pending data: nothing is delivered after a cut;
+//! - an order reaches every matching open body, and takes effect before pending data: nothing is delivered
+//!   after the order to end;
 //! - a body is removed when its reader drops it;
 //! - all timers belong to the body, so a server without readers runs nothing.
 
@@ -22,15 +23,15 @@ use super::rule::Ending;
 use crate::body::{Body, BoxError};
 use crate::request_log::{LoggedRequest, Recorder};
 
-/// The bodies that can receive orders.
+/// The open response bodies, to which faults send orders to end, freeze, resume, or drop their faults.
 #[derive(Default)]
 pub(crate) struct OpenBodies(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    /// Selects the frozen bodies, including those opened later.
+    /// Matches of the active freezes; each also freezes the matching bodies that are opened later.
     frozen: Vec<Match>,
-    /// By the sequence number of their request.
+    /// The open bodies by the sequence number of their request.
     bodies: BTreeMap<u64, OpenBody>,
 }
 
@@ -39,26 +40,26 @@ struct OpenBody {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// Orders for one body; the body checks it on every poll, which takes one uncontended lock.
+/// Orders to one open body; the body checks them on every poll, which takes one uncontended lock.
 #[derive(Default)]
 struct Inbox {
     orders: Orders,
-    /// The task that polled the body last.
+    /// Waker of the task that polled the body last.
     reader: Option<Waker>,
 }
 
-/// The current orders of one body.
+/// The orders that are in effect for one open body.
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
     end: Option<Ending>,
     frozen: bool,
-    /// Number of thaws that applied to the body.
+    /// Number of thaws so far that matched the body.
     thaws: u64,
-    /// Whether its faults were removed.
+    /// Whether the faults of the body were removed.
     released: bool,
 }
 
-/// Registration of an open body; dropping it removes the body.
+/// Registration of an open body; dropping the guard removes the body.
 pub(crate) struct OpenBodyGuard {
     open: Arc<Mutex<Open>>,
     requests: Arc<Recorder>,
@@ -66,16 +67,16 @@ pub(crate) struct OpenBodyGuard {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// A body with its faults.
+/// A response body that applies its faults and the orders to it.
 struct Disturbed {
     inner: Body,
     held: OpenBodyGuard,
     disturbance: Disturbance,
     steps: VecDeque<Step>,
     pause: Option<Pin<Box<Sleep>>>,
-    /// Number of thaws at the time a fault froze it.
+    /// Value of `thaws` when a fault of the body froze it; `None` if no fault froze it.
     frozen_at: Option<u64>,
-    /// Whether the data before a pending break has been flushed.
+    /// Whether the data before a pending [`Ending::Break`] has been flushed.
     breaks: bool,
     /// Whether the inner body has ended.
     drained: bool,
@@ -85,7 +86,7 @@ struct Disturbed {
 // === impl OpenBodies ===
 
 impl OpenBodies {
-    /// Registers a body before it is read; for a watch, in the step that registers the watch.
+    /// Registers a body before it is read; the body of a watch in the same step as the watch.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,
@@ -111,7 +112,7 @@ impl OpenBodies {
         }
     }
 
-    /// Ends or freezes the matching bodies; returns the sequence numbers of their requests.
+    /// Ends or freezes the matching open bodies; returns the sequence numbers of their requests.
     pub(crate) fn end(&self, matches: &Match, ending: Ending) -> Vec<u64> {
         let mut open = self.0.lock();
         if ending == Ending::Freeze {
@@ -123,7 +124,7 @@ impl OpenBodies {
         })
     }
 
-    /// Resumes the matching bodies, and removes the freezes.
+    /// Resumes the matching open bodies, and removes the freezes that `matches` covers.
     pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
@@ -133,7 +134,7 @@ impl OpenBodies {
         });
     }
 
-    /// Resumes every body and removes its faults.
+    /// Resumes every open body and removes the faults of each.
     pub(crate) fn release(&self) {
         let mut open = self.0.lock();
         open.frozen.clear();
@@ -170,7 +171,7 @@ impl Inbox {
         }
     }
 
-    /// Returns the current orders; the next order wakes the reader.
+    /// Returns the current orders and registers the reader, which the next order wakes.
     fn read(&mut self, cx: &Context<'_>) -> Orders {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -187,7 +188,7 @@ impl OpenBodyGuard {
         &self.request
     }
 
-    /// Wraps the body for its reader.
+    /// Wraps the registered body so that it applies these faults.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, &mut steps);
@@ -251,7 +252,7 @@ impl Stream for Disturbed {
 }
 
 impl Disturbed {
-    /// Executes a step; returns a result if it ends this poll.
+    /// Executes a step; returns the result of the poll if the step ends it.
     fn take(
         &mut self,
         step: Step,
@@ -280,7 +281,7 @@ impl Disturbed {
         None
     }
 
-    /// Polls the inner body; returns a chunk to pass through, or nothing if there is a step to execute.
+    /// Polls the inner body; returns a chunk to pass through, or `None` if there may be steps to execute.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

@@ -18,7 +18,7 @@ use crate::route::Verb;
 use parser::{Parser, share};
 use token::{Kind, tokens};
 
-/// The verbs in a match.
+/// The verbs that a rule of a plan can match.
 const VERBS: [Verb; 9] = [
     Verb::Get,
     Verb::List,
@@ -31,12 +31,12 @@ const VERBS: [Verb; 9] = [
     Verb::Other,
 ];
 
-/// The first words of actions.
+/// The first words of a plan's actions.
 const ACTIONS: [&str; 9] = [
     "cut", "break", "freeze", "thaw", "close", "send", "expire", "restart", "refuse",
 ];
 
-/// A fault plan with a mistake, or with an action that failed.
+/// Error for a fault plan that has a mistake, or whose action failed; contains the position in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fault plan, line {line}, column {column}: {message}")]
 pub struct PlanError {
@@ -45,20 +45,20 @@ pub struct PlanError {
     message: String,
 }
 
-/// A parsed plan.
+/// A parsed fault plan with its text.
 pub(crate) struct Plan {
     pub(crate) text: String,
     pub(crate) statements: Vec<Placed>,
 }
 
-/// A statement and its byte offset.
+/// A statement and its byte offset in the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Placed {
     pub(crate) statement: Statement,
     pub(crate) at: usize,
 }
 
-/// A mistake and its byte offset.
+/// A mistake in a plan and its byte offset.
 struct Mistake {
     at: usize,
     message: String,
@@ -75,7 +75,7 @@ impl Plan {
     }
 }
 
-/// Parses a plan.
+/// Parses the text of a plan into statements.
 pub(crate) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
     let read = || Parser::new(tokens(text)?).plan();
     read().map_err(|mistake| PlanError::new(text, mistake.at, mistake.message))
@@ -84,7 +84,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
 // === impl PlanError ===
 
 impl PlanError {
-    /// Creates an error at a byte offset of the plan.
+    /// Creates an error with the line and column of a byte offset in the plan.
     pub(crate) fn new(text: &str, at: usize, message: String) -> PlanError {
         let before = text.get(..at).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |feed| feed + 1);
@@ -95,12 +95,12 @@ impl PlanError {
         }
     }
 
-    /// The line of the mistake, starting at 1.
+    /// Returns the line of the mistake, starting at 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// The column where the mistake starts, in characters, starting at 1.
+    /// Returns the column where the mistake starts, in characters, starting at 1.
     pub fn column(&self) -> usize {
         self.column
     }
@@ -267,7 +267,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses the position after which a fault applies; the default is the start.
+    /// Parses `after N events` or `after N bytes`; the default is the start of the body.
     fn after(&mut self) -> Parsed<After> {
         if !self.takes("after") {
             return Ok(After::Bytes(0));
@@ -341,7 +341,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the limits of a rule: which matching requests it affects.
+    /// Parses the limits of a rule (`skip=N`, `chance=P%`, `xN`) and adds them to the rule.
     fn limits(&mut self, mut rule: FaultRule) -> Parsed<FaultRule> {
         loop {
             let token = self.peek();
@@ -416,7 +416,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a match on open watches, the only requests that actions can apply to.
+    /// Parses the match of an action; actions apply only to open watches.
     fn watches(&mut self) -> Parsed<Match> {
         if self.peek().word() != Some("watch") {
             return self.expected("`watch` and a resource: an action is about open watches");
@@ -425,7 +425,7 @@ impl Parser<'_> {
     }
 }
 
-/// The first words of faults.
+/// Returns the first words of all faults, for an error message.
 fn known_faults() -> String {
     let endings = ENDINGS.map(|(word, _)| word).join(", ");
     let edits = EDITS.map(|(word, _)| word).join(", ");

@@ -1,4 +1,4 @@
-//! Statements of a fault plan: rules, which wait for requests, and actions, which run immediately.
+//! Statements of a fault plan: rules, which apply to future requests, and actions, which run immediately.
 //!
 //! Guarantees: plain values; each prints in the plan's grammar and parses to the same value.
 
@@ -12,7 +12,7 @@ use super::matching::Match;
 use crate::request_log::LoggedRequest;
 use crate::route::Verb;
 
-/// One statement of a plan.
+/// One statement of a fault plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Statement {
     /// Seeds the probabilities of the rules that follow.
@@ -21,36 +21,36 @@ pub(crate) enum Statement {
     Action(Action),
 }
 
-/// A fault that waits for requests.
+/// A fault that applies to future requests that match.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FaultRule {
     pub(crate) matches: Match,
     pub(crate) fault: Fault,
-    /// Number of matching requests that pass first.
+    /// Number of matching requests that pass unaffected first.
     pub(crate) skip: u64,
-    /// Probability for each request after those.
+    /// Probability that a request after the skipped ones is affected.
     pub(crate) chance: Share,
-    /// Maximum number of affected requests.
+    /// Maximum number of affected requests; `None` is unlimited.
     pub(crate) times: Option<u64>,
 }
 
-/// The effect on a request or on the body of its response.
+/// The effect of a rule on a matching request or on the body of its response.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fault {
     Answer(ErrorResponse),
-    /// The connection breaks before the response.
+    /// The connection is reset before the response is sent.
     Reset,
-    /// Watches with `sendInitialEvents` are rejected, as by a server without streaming lists.
+    /// A watch with `sendInitialEvents` is rejected, as by a server without streaming lists.
     RefuseStreaming,
     Delay(Moment, Duration),
     End(Ending, After),
     Split(Split),
     Edit(Edit, Which),
-    /// Inserts text after this number of events.
+    /// Inserts the text into the body of a watch after this number of events.
     Send(Arc<str>, u64),
 }
 
-/// An error instead of the response.
+/// The error that a fault sends instead of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorResponse {
     pub(crate) code: u16,
@@ -58,17 +58,18 @@ pub(crate) struct ErrorResponse {
     pub(crate) retry_after: Option<u32>,
 }
 
-/// The format of an error.
+/// The format of the body of an [`ErrorResponse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Status,
-    /// Text, as from flow control, which responds before the API server.
+    /// Plain text, as from Kubernetes' flow control, which rejects a request before the API server processes
+    /// it.
     Plain,
-    /// A `Status` that reports that the requested revision has not been reached.
+    /// A `Status` which reports that the server has not reached the requested revision.
     TooLarge,
 }
 
-/// What is delayed.
+/// The part of a response that a fault delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     Answer,
@@ -76,34 +77,34 @@ pub(crate) enum Moment {
     EachEvent,
 }
 
-/// How a body ends early.
+/// How a fault ends a response body early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// With a clean end.
+    /// The body ends cleanly.
     Cut,
-    /// With an error, as from a connection reset.
+    /// The body ends with an error, as from a connection reset.
     Break,
-    /// Without an end: nothing more is sent.
+    /// The body does not end, but nothing more is sent.
     Freeze,
 }
 
-/// Position in a body.
+/// Position in a response body, in events or bytes sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Events(u64),
     Bytes(u64),
 }
 
-/// Boundaries between the chunks of a body.
+/// The places at which a fault splits a response body into chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
     Every(NonZeroU64),
-    /// After each of these byte offsets, in ascending order.
+    /// After each of these byte offsets of the body, in ascending order.
     At(Vec<u64>),
     Randomly,
 }
 
-/// Selects events of a watch, counted from 1.
+/// Selects the events of a watch that an [`Edit`] changes; events are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
@@ -119,7 +120,7 @@ pub(crate) enum Which {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(pub(crate) u32);
 
-/// An effect that happens immediately; matches apply to open watches.
+/// A statement that takes effect immediately; its match selects open watches.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     End(Ending, Match),
@@ -133,16 +134,16 @@ pub(crate) enum Action {
     Accept,
 }
 
-/// The revision of a restarted server.
+/// The revision of the store after a simulated restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
     Here,
     At(u64),
-    /// This number of revisions before the current one.
+    /// The given number of revisions before the current revision.
     Back(u64),
 }
 
-/// The words of the endings in a plan.
+/// Keywords of the endings in a fault plan.
 pub(crate) const ENDINGS: [(&str, Ending); 3] = [
     ("cut", Ending::Cut),
     ("break", Ending::Break),
@@ -182,7 +183,7 @@ impl fmt::Display for FaultRule {
 // === impl Fault ===
 
 impl Fault {
-    /// Whether it applies to the lines of a watch.
+    /// Whether the fault applies to the single events of a watch.
     pub(crate) fn needs_events(&self) -> bool {
         matches!(
             self,
@@ -193,12 +194,12 @@ impl Fault {
         )
     }
 
-    /// Whether it applies only to watches.
+    /// Whether the fault applies only to watches.
     pub(crate) fn needs_watch(&self) -> bool {
         self.needs_events() || matches!(self, Fault::RefuseStreaming)
     }
 
-    /// Whether it replaces the response.
+    /// Whether the fault replaces the response to a request.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(
             self,
@@ -206,7 +207,7 @@ impl Fault {
         )
     }
 
-    /// Whether it can affect this request.
+    /// Whether the fault can affect this request, which its match is assumed to select.
     pub(crate) fn fits(&self, request: &LoggedRequest) -> bool {
         match self {
             Fault::RefuseStreaming => {
@@ -333,7 +334,7 @@ impl fmt::Display for Statement {
     }
 }
 
-/// Text in quotes with JSON's escapes.
+/// Displays the text in quotes, with JSON's escapes.
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -342,7 +343,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// A duration in seconds if exact, otherwise in milliseconds.
+/// Displays the duration in seconds if it is a whole number of them, otherwise in milliseconds.
 struct Period(Duration);
 
 impl fmt::Display for Period {
@@ -354,7 +355,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// Returns the word for a value in a table of words.
+/// Returns the keyword of a value in a list of keywords and values.
 fn named<T: PartialEq + Copy>(words: &[(&'static str, T)], value: T) -> &'static str {
     let found = words.iter().find(|(_, known)| *known == value);
     found.map_or("", |(word, _)| word)

@@ -18,10 +18,10 @@ use super::rule::{
 /// Path of the client-go tests, relative to this crate.
 const TESTS: &str = "../../verify/clients/go";
 
-/// Text before and after the plan of a row.
+/// The text before a plan in the source of a client-go test, and the character after it.
 const PLAN: (&str, char) = ("{plan: `", '`');
 
-/// Generates a list of forms and the function that returns a value's form; the match is exhaustive.
+/// Generates a list of forms and a function that returns the form of a value; its match is exhaustive.
 macro_rules! forms {
     ($all:ident, $of:ident($type:ty) { $($pattern:pat => $form:literal,)+ }) => {
         const $all: &[&str] = &[$($form),+];
@@ -89,10 +89,10 @@ forms!(ACTIONS, action(Action) {
     Action::Accept => "accept connections",
 });
 
-/// The limits of a rule.
+/// Forms of the limits that a rule can have.
 const LIMITS: [&str; 6] = ["named", "in", "from", "skip=N", "chance=P%", "xN"];
 
-/// Returns the limits that a rule uses.
+/// Returns the forms of the limits that a rule has.
 fn limits(rule: &FaultRule) -> impl Iterator<Item = &'static str> {
     // Destructured, so that a new field is a compile error here.
     let FaultRule {
@@ -123,7 +123,7 @@ fn limits(rule: &FaultRule) -> impl Iterator<Item = &'static str> {
         .filter_map(|(form, has)| has.then_some(form))
 }
 
-/// Returns every form that a statement uses.
+/// Returns the form of every element that a statement uses.
 fn forms(statement: &Statement) -> Vec<&'static str> {
     match statement {
         Statement::Seed(_) => vec!["seed N"],
@@ -139,7 +139,7 @@ fn forms(statement: &Statement) -> Vec<&'static str> {
     }
 }
 
-/// Returns the plans of all rows.
+/// Returns the plans of all client-go tests.
 fn plans() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(TESTS);
     let mut plans = Vec::new();

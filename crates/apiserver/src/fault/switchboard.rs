@@ -22,38 +22,38 @@ use crate::body::Body;
 use crate::request_log::{LoggedRequest, Recorder};
 use crate::route::Verb;
 
-/// Number of rules above which exhausted ones are dropped; until then the printed plan contains them.
+/// Number of rules above which exhausted rules are dropped; below it, the printed plan contains them.
 const USED_UP_MAX: usize = 1_000;
 
 /// Practically unlimited time for a timer: 30 years, as in tokio.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// The faults of one server.
+/// The active faults of one server, which decide about its requests and response bodies.
 pub(crate) struct Switchboard {
     connections: watch::Sender<Connections>,
     rules: Mutex<Rules>,
     open: OpenBodies,
-    /// Records the effects of faults.
+    /// Request log, which records the effects of faults.
     requests: Arc<Recorder>,
 }
 
-/// Whether connections are refused; listeners follow it.
+/// Whether a fault refuses connections; listeners watch this value and close or reopen their port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connections {
     refused_until: Option<Instant>,
-    /// The requested period; `None` is unlimited.
+    /// The period in the plan; `None` refuses connections without a time limit.
     period: Option<Duration>,
 }
 
 struct Rules {
     seed: u64,
-    /// Number of rules since the seed was set.
+    /// Number of rules that were added since the seed was set.
     since_seed: u64,
     last: u64,
     by_id: BTreeMap<u64, InForce>,
 }
 
-/// An active rule with its counters.
+/// An active rule, and how many requests it still skips and affects.
 struct InForce {
     rule: FaultRule,
     skip: u64,
@@ -61,14 +61,14 @@ struct InForce {
     rng: fastrand::Rng,
 }
 
-/// Effects of the active faults on a whole request.
+/// Decision about a request: the response that replaces the real one, and the delay of the response.
 #[derive(Default)]
 pub(crate) struct Verdict {
     pub(crate) answer: Option<Planned>,
     pub(crate) delay: Duration,
 }
 
-/// Replacement of a response.
+/// What a fault sends instead of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planned {
     ErrorResponse(ErrorResponse),
@@ -121,12 +121,12 @@ impl Switchboard {
         (rules.seed, rules.since_seed) = (seed, 0);
     }
 
-    /// Adds a rule; the returned number identifies it.
+    /// Adds a rule and returns its number, which identifies the rule.
     pub(crate) fn add(&self, rule: FaultRule) -> u64 {
         self.rules.lock().add(rule)
     }
 
-    /// Sets how many more requests a rule affects.
+    /// Sets the number of further requests that a rule affects.
     pub(crate) fn set_times(&self, id: u64, times: u64) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             in_force.rule.times = Some(times);
@@ -134,14 +134,14 @@ impl Switchboard {
         }
     }
 
-    /// Changes the effect of a rule.
+    /// Changes the fault of a rule.
     pub(crate) fn refine(&self, id: u64, change: impl FnOnce(&mut Fault)) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             change(&mut in_force.rule.fault);
         }
     }
 
-    /// Removes rules.
+    /// Removes the rules whose fault satisfies `which`.
     pub(crate) fn remove(&self, which: impl Fn(&Fault) -> bool) {
         let mut rules = self.rules.lock();
         rules
@@ -149,7 +149,7 @@ impl Switchboard {
             .retain(|_, in_force| !which(&in_force.rule.fault));
     }
 
-    /// Removes all rules and their effects.
+    /// Removes all rules, ends their effects on open bodies, and accepts connections again.
     pub(crate) fn clear(&self) {
         let mut rules = self.rules.lock();
         rules.by_id.clear();
@@ -159,7 +159,7 @@ impl Switchboard {
         self.open.release();
     }
 
-    /// Decides about a request on arrival, and records the faults that affect it.
+    /// Decides about a request on its arrival, and records in the request log the faults that affect it.
     pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();
@@ -186,18 +186,18 @@ impl Switchboard {
         verdict
     }
 
-    /// Registers the body of a watch; must be called in the step that registers the watch.
+    /// Registers the body of a watch; must be called in the step that registers the watch in the cache.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
 
-    /// Applies faults to the body of a watch.
+    /// Applies the faults of matching rules to the body of a watch.
     pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body) -> Body {
         let laid = self.lay(held.request());
         held.disturb(body, laid)
     }
 
-    /// Applies faults to the body of any other response.
+    /// Applies the faults of matching rules to the body of a response that is not a watch.
     pub(crate) fn disturb(&self, request: &Arc<LoggedRequest>, body: Body) -> Body {
         if request.verb == Verb::Watch {
             return body;
@@ -209,7 +209,7 @@ impl Switchboard {
         self.hold(request).disturb(body, laid)
     }
 
-    /// Returns the faults for the body of a response.
+    /// Returns the faults of matching rules that apply to the body of a response.
     pub(crate) fn lay(&self, request: &LoggedRequest) -> Vec<Laid> {
         let mut rules = self.rules.lock();
         let for_bodies = rules.by_id.values_mut().filter(|in_force| {
@@ -225,7 +225,7 @@ impl Switchboard {
             .collect()
     }
 
-    /// Prints all active faults as a plan.
+    /// Returns all active faults as the text of a plan.
     pub(crate) fn plan(&self) -> String {
         let rules = self.rules.lock();
         let mut plan = format!("seed {}\n", rules.seed);
@@ -252,7 +252,7 @@ impl Switchboard {
 // === impl Connections ===
 
 impl Connections {
-    /// Time at which connections are accepted again, while they are refused.
+    /// Returns the time when connections are accepted again; `None` if they are not refused now.
     pub(crate) fn refused_until(&self) -> Option<Instant> {
         self.refused_until.filter(|until| *until > Instant::now())
     }
@@ -283,7 +283,7 @@ impl Rules {
 // === impl InForce ===
 
 impl InForce {
-    /// Whether this request is affected; if so, counts it.
+    /// Whether the rule affects this request; counts the request if its match selects it.
     fn hits(&mut self, request: &LoggedRequest) -> bool {
         let concerned = self.left != Some(0)
             && self.rule.matches.matches(request)

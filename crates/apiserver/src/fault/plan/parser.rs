@@ -1,4 +1,4 @@
-//! Parses the elements of statements one by one.
+//! Parses the elements of a plan's statements one by one.
 //!
 //! Guarantees: an element that does not match is not consumed, and the error contains its position.
 
@@ -10,17 +10,17 @@ use super::token::{Kind, PlanToken};
 use super::{Mistake, Parsed};
 use crate::fault::rule::Share;
 
-/// Maximum delay or refusal period; longer ones are mistakes, and times must not overflow.
+/// Maximum delay or refusal period in a plan; a longer one is rejected, because times must not overflow.
 const PERIOD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Consumes tokens one by one.
+/// Reads the tokens of a fault plan one by one.
 pub(super) struct Parser<'a> {
     tokens: Vec<PlanToken<'a>>,
     next: usize,
 }
 
 impl<'a> Parser<'a> {
-    /// `tokens` ends with [`Kind::End`], which is never consumed.
+    /// Creates a parser for tokens that end with [`Kind::End`], which is never consumed.
     pub(super) fn new(tokens: Vec<PlanToken<'a>>) -> Parser<'a> {
         Parser { tokens, next: 0 }
     }
@@ -42,7 +42,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Consumes the word if it is next; returns whether it was.
+    /// Consumes the next token if it is this word; returns whether it was.
     pub(super) fn takes(&mut self, word: &str) -> bool {
         let comes = self.peek().word() == Some(word);
         if comes {
@@ -69,7 +69,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a name, quoted or not.
+    /// Parses a name, quoted or not; `what` describes the name in an error message.
     pub(super) fn name(&mut self, what: &str) -> Parsed<String> {
         let name = match self.peek().kind {
             Kind::PlanToken(word) => word.to_owned(),
@@ -118,7 +118,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns value and position of `name=value`, if it is next.
+    /// Consumes `name=value` if it is next, and returns the position and the text of the value.
     pub(super) fn setting(&mut self, name: &str) -> Option<(usize, &'a str)> {
         let token = self.peek();
         let value = token.word()?.strip_prefix(name)?.strip_prefix('=')?;
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Parses `2.5%`: at most 100, with at most four decimals.
+/// Parses a percentage such as `2.5%`: at most 100, with at most four decimals.
 pub(super) fn share(word: &str) -> Option<Share> {
     let number = word.strip_suffix('%')?;
     let (percent, decimals) = number.split_once('.').unwrap_or((number, "0"));
@@ -140,7 +140,7 @@ pub(super) fn share(word: &str) -> Option<Share> {
     (share.0 <= Share::ALWAYS.0).then_some(share)
 }
 
-/// Parses `200ms`, `5s`, `2m`, `1h`.
+/// Parses a duration such as `200ms`, `5s`, `2m` or `1h`.
 fn period(word: &str) -> Option<Duration> {
     let digits = word.find(|character: char| !character.is_ascii_digit())?;
     let (number, unit) = word.split_at(digits);

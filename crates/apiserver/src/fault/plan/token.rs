@@ -7,11 +7,11 @@ use std::fmt;
 use super::{Mistake, Parsed};
 use crate::fault::matching::Word;
 
-/// One token of a plan.
+/// One token of a fault plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlanToken<'a> {
     pub(super) kind: Kind<'a>,
-    /// Byte offset of its start.
+    /// Byte offset of the token's start in the plan.
     pub(super) at: usize,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Kind<'a> {
     End,
 }
 
-/// Splits a plan into tokens; a comment extends from `#` to the end of its line.
+/// Splits a fault plan into tokens; a comment extends from `#` to the end of its line.
 pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -68,7 +68,7 @@ pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     Ok(tokens)
 }
 
-/// Length of the quoted text at the start, including its quotes.
+/// Returns the length of the quoted text at the start of `rest`, including the quotes.
 fn quoted(rest: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, byte) in rest.bytes().enumerate().skip(1) {
@@ -83,7 +83,7 @@ fn quoted(rest: &str) -> Option<usize> {
 }
 
 impl<'a> PlanToken<'a> {
-    /// The word, if the token is one.
+    /// Returns the word of a token that is a word.
     pub(super) fn word(&self) -> Option<&'a str> {
         match self.kind {
             Kind::PlanToken(word) => Some(word),

@@ -202,7 +202,7 @@ where
         self
     }
 
-    /// Suspends the informer while the definition of its kind (CustomResourceDefinition) is deleted and the
+    /// Suspends the informer while the definition of its kind (the CRD) is deleted and the
     /// server responds with 404 to requests for the kind. The suspended informer reports its objects as
     /// deleted.
     #[cfg_attr(

@@ -116,7 +116,7 @@ fn is_long_list<K>(change: &Change<K>) -> bool {
     }
 }
 
-/// Returns whether a batch affects so many objects that it is applied on the pool for blocking work.
+/// Returns whether a batch affects enough objects to be applied on the pool for blocking work.
 ///
 /// A list also affects all stored objects, because the objects that it does not contain are deleted.
 fn is_long<K>(batch: &Batch<K>, stored: usize) -> bool {

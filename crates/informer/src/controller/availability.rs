@@ -1,6 +1,6 @@
 //! Determines whether the server serves an informer's kind, and when to suspend and resume the reflectors.
 //!
-//! A kind counts as not served if its definition (CustomResourceDefinition) was deleted and the server
+//! A kind counts as not served if its definition (its CRD) was deleted and the server
 //! responds to requests for the kind with 404. Neither condition is sufficient alone. The deletion may be
 //! outdated when it is received. A server also responds with 404 while it starts, or when it no longer serves
 //! one of several versions; the objects then still exist.
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::reflector::NotServed;
 
-/// The last received state of the definition (CustomResourceDefinition) of a kind.
+/// The last received state of the definition (the CRD) of a kind.
 #[cfg_attr(
     not(feature = "client"),
     expect(dead_code, reason = "only a factory follows definitions")

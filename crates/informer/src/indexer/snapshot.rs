@@ -1,4 +1,4 @@
-//! [`Snapshot`]: the objects and indices at one moment.
+//! [`Snapshot`]: an immutable state of the objects and indices of a store.
 
 use std::{fmt, ops::Bound, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The state of a store at one moment: immutable, `'static`, without a lock.
+/// An immutable state of the objects and indices of a store; owned (`'static`) and read without a lock.
 ///
 /// Objects are ordered by namespace and name. Broken objects (see [`Object::broken`]) are not part of iteration,
 /// counts and indices; [`Snapshot::get`] finds them, and [`Snapshot::broken`] lists them.
@@ -50,7 +50,7 @@ impl<K> Snapshot<K> {
         self.root.entries.get(name).map(Entry::object)
     }
 
-    /// Returns all objects, in order.
+    /// Returns all objects except broken ones, ordered by namespace and name.
     #[doc(alias = "List")]
     #[doc(alias = "ListKeys")]
     pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
@@ -58,12 +58,12 @@ impl<K> Snapshot<K> {
         entries.filter(self.root.is_shown()).map(Entry::object)
     }
 
-    /// Returns the number of objects, without broken ones.
+    /// Returns the number of objects, excluding broken ones.
     pub fn len(&self) -> usize {
         self.root.len()
     }
 
-    /// Whether there are no objects.
+    /// Returns whether there are no objects, or only broken ones.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -96,7 +96,7 @@ impl<K> Snapshot<K> {
         unread.map_or(0, |unread| unread.count())
     }
 
-    /// A number that changes whenever the set of broken objects or their errors change.
+    /// Returns a number that changes whenever the set of broken objects or their errors change.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version
     }
@@ -117,12 +117,14 @@ impl<K> Snapshot<K> {
         self.root.revision(SourceId::default())
     }
 
-    /// Like [`Snapshot::revision`], for one of several sources.
+    /// Returns the revision up to which the snapshot has all changes of this source, like
+    /// [`Snapshot::revision`].
     pub fn source_revision(&self, source: SourceId) -> ResourceVersion {
         self.root.revision(source)
     }
 
-    /// Number of times that a source's server was restored from a backup, even if its revisions have caught up
+    /// Returns the number of times that a source's server was restored from a backup, even if its revisions
+    /// have caught up
     /// since.
     pub(crate) fn rollbacks(&self) -> u64 {
         self.root.rollbacks
@@ -131,7 +133,7 @@ impl<K> Snapshot<K> {
     /// Returns the objects that have this value in an index, in order.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "ByIndex")]
     pub fn by_index<'a>(
         &'a self,
@@ -152,7 +154,7 @@ impl<K> Snapshot<K> {
     /// Returns the names of the objects that have this value in an index, in order.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(
         &self,
@@ -172,7 +174,7 @@ impl<K> Snapshot<K> {
     /// need not be in the store.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "Index")]
     pub fn index(
         &self,
@@ -212,10 +214,10 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// Returns the values of an index, in order, each once.
+    /// Returns all values that objects have in an index, sorted and without duplicates.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(
         &self,
@@ -268,7 +270,8 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Whether a source has more than `limit` objects, valid or broken, and this one is not among them.
+    /// Returns whether a source has more than `limit` objects, valid or broken, and the object `name` is not
+    /// one of them.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()
@@ -313,7 +316,7 @@ impl<K> Snapshot<K> {
         self.root.told(name, self.root.entries.get(name)?)
     }
 
-    /// `None` for the index by namespace, which has no own data.
+    /// Returns an index; `None` for the index by namespace, which has no data of its own.
     fn find(&self, index: &(impl IndexRef + ?Sized)) -> Result<Option<&Index<K>>, NoSuchIndex> {
         let slot = self.root.find(index)?;
         Ok(slot.map(|slot| &self.root.indices[slot]))

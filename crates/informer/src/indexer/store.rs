@@ -1,4 +1,4 @@
-//! How changes and lists modify the entries of a store.
+//! Applies changes and lists to a [`Root`]: its objects, indices, counts and revisions.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl<K> Root<K> {
-    /// Stores a state of one object; returns the change for handlers.
+    /// Stores a state of one object. Returns the change for handlers; `None` if the object is broken.
     pub(super) fn put(
         &mut self,
         source: SourceId,
@@ -77,8 +77,8 @@ impl<K> Root<K> {
         }))
     }
 
-    /// Replaces the objects of one source by those of its list. With `keeps`, an object with an equal revision keeps
-    /// its stored state.
+    /// Replaces the objects of one source by those of its list. If `keeps` is true, an unchanged object keeps
+    /// its stored state. Returns the names of the affected objects.
     pub(super) fn replace(
         &mut self,
         list: Replaced<K>,
@@ -123,8 +123,10 @@ impl<K> Root<K> {
         changed
     }
 
+    /// Checks that the names of new indices are unused.
+    ///
     /// # Errors
-    /// An index has one of the names, or a name is used twice.
+    /// Returns an error if an index already has one of the names, or a name occurs twice.
     pub(super) fn check_names<'n>(
         &self,
         new: impl IntoIterator<Item = &'n str>,
@@ -251,7 +253,8 @@ impl<K> Root<K> {
         self.broken.remove(name).flatten()
     }
 
-    /// Updates one object's entries in all indices, or removes them. An unchanged index is not written.
+    /// Updates the values of an object in all indices; removes them if `state` is `None`. An unchanged index
+    /// is not written.
     fn reindex(
         &mut self,
         name: &ObjectName,
@@ -271,7 +274,8 @@ impl<K> Root<K> {
     }
 }
 
-/// Returns the values of an object; none if the function fails.
+/// Returns the values of an object in an index. If the index function fails, adds the error to `errors` and
+/// returns no values.
 pub(super) fn values_of<K>(
     index: &Index<K>,
     object: &Object<K>,

@@ -28,7 +28,7 @@ enum Node<K, V> {
     Branch(Branch<K, V>),
 }
 
-/// As many keys as values, in order.
+/// The entries of a leaf: one value per key, in the order of the keys.
 #[derive_where(Clone; V)]
 #[derive_where(Default)]
 struct Leaf<K, V> {
@@ -43,7 +43,8 @@ struct Branch<K, V> {
     children: Vec<Arc<Node<K, V>>>,
 }
 
-/// The right part of a split node, and the key before it.
+/// The right part of a node that was split, with the key that separates it from the left part; `None` without
+/// a split.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
@@ -129,7 +130,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
             .map_or_else(Self::default, |(_, root)| Self { root, len })
     }
 
-    /// Inserts a value; returns the one that it replaces.
+    /// Inserts a value for a key; returns the previous value of the key.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let root = Arc::make_mut(&mut self.root);
         let (old, split) = root.insert::<WIDTH>(key, value, true);
@@ -144,7 +145,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
         old
     }
 
-    /// Removes a key; returns its value. If there is none, nothing is copied.
+    /// Removes a key and returns its value. If the tree does not contain the key, no node is copied.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         self.get(key)?;
         let old = Arc::make_mut(&mut self.root).remove::<WIDTH>(key);
@@ -173,7 +174,7 @@ impl<K: Ord, V> Branch<K, V> {
 }
 
 impl<K, V> Node<K, V> {
-    /// Returns the number of its own entries or children.
+    /// Returns the number of entries of this leaf, or of children of this branch.
     fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.values.len(),
@@ -183,7 +184,7 @@ impl<K, V> Node<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Node<K, V> {
-    /// `is_last` is whether no node follows.
+    /// Inserts a value below this node. `is_last` is whether no node of the same level follows this node.
     fn insert<const WIDTH: usize>(
         &mut self,
         key: K,
@@ -225,7 +226,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// The node must contain the key.
+    /// Removes a key, which this node must contain, and returns its value.
     fn remove<const WIDTH: usize>(&mut self, key: &K) -> Option<V> {
         match self {
             Self::Leaf(leaf) => {

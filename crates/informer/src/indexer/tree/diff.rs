@@ -109,7 +109,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         self.levels.last()?.first()
     }
 
-    /// Height above the leaves; 0 at the end too.
+    /// Returns the height of the current node above the leaves; 0 also at the end of the tree.
     fn height_of_branch(&self) -> usize {
         match self.levels.len() {
             0 => 0,
@@ -139,7 +139,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         is_over
     }
 
-    /// Advances past its node.
+    /// Advances the cursor past the current node.
     fn skip(&mut self) {
         self.at = 0;
         while let Some(level) = self.levels.last_mut() {

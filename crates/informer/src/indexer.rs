@@ -30,13 +30,13 @@
 //!
 //! # Several indices, fields, and other kinds
 //!
-//! [`Snapshot::by_indices`] and [`Snapshot::query`] intersect several indices. [`Snapshot::by_fields`] evaluates a
-//! field selector with the indices that are named after its fields.
+//! [`Snapshot::by_indices`] and [`Snapshot::query`] intersect several indices. [`Snapshot::by_fields`]
+//! evaluates a field selector with the indices that are named after its fields.
 //!
 //! To find objects by objects of *another* kind, query both caches: read the values from the first, and pass
-//! them to [`Query::and_any`] on the second. This needs no extra index. The result reflects the two snapshots,
-//! whose informers may be at different revisions. If the result is read more often than it changes, use
-//! [`SharedInformer::derived_index`](crate::SharedInformer::derived_index).
+//! them to [`Query::and_any`] on the second. This needs no extra index. The result reflects the two
+//! snapshots, whose informers may be at different revisions. If the result is read more often than it
+//! changes, use [`SharedInformer::derived_index`](crate::SharedInformer::derived_index).
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{Node, Pod};
@@ -62,7 +62,7 @@
 //! #     pod_writer.add(Pod { metadata: meta(name, &[]), spec: Some(spec), ..Pod::default() })?;
 //! # }
 //!
-//! /// The pods of a zone, which only their nodes know.
+//! /// Returns the names of the pods in a zone. Only the node of a pod has the label of the zone.
 //! fn in_zone(pods: &Snapshot<Pod>, nodes: &Snapshot<Node>, zone: &str) -> Result<Vec<String>, NoSuchIndex> {
 //!     let of_zone = nodes.by_index("zone", zone)?.map(|node| node.name());
 //!     let pods = pods.query().and_any("spec.nodeName", of_zone)?;

@@ -13,7 +13,8 @@ use crate::{
     panics::{Panicked, confined},
 };
 
-/// The name of the built-in index by namespace. It needs no function, because objects are ordered by namespace.
+/// The name of the built-in index by namespace. It needs no function, because objects are ordered by
+/// namespace.
 #[doc(alias = "NamespaceIndex")]
 pub const NAMESPACE: &str = "namespace";
 
@@ -52,8 +53,8 @@ impl<K> Indexers<K> {
         Self::new()
     }
 
-    /// Adds an index over the values that `values` returns. An index that is named after a field also serves field
-    /// selectors:
+    /// Adds an index over the values that `values` returns. An index that is named after a field also serves
+    /// field selectors:
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::Pod;

@@ -192,7 +192,8 @@ impl Plan {
     }
 }
 
-/// Maximum number of objects visited between two searches: a search costs about as much as some dozens of visits.
+/// Maximum number of objects visited between two searches: a search costs about as much as some dozens of
+/// visits.
 const SLICE: usize = 64;
 
 fn selected<'a, K: 'a>(

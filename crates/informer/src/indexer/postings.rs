@@ -22,7 +22,8 @@ pub(crate) fn sorted(mut values: Vec<Arc<str>>) -> Values {
 pub(crate) struct Postings {
     /// Pairs of a value and an object, in order.
     pairs: OrdSet<Pair>,
-    /// The values of each object that has any, so that a removal needs neither the object nor the index function.
+    /// The values of each object that has any, so that a removal needs neither the object nor the index
+    /// function.
     values: OrdMap<ObjectName, Values>,
 }
 

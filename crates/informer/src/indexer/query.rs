@@ -16,9 +16,9 @@ use derive_where::derive_where;
 /// Selects the objects that have given values in several indices; created by [`Snapshot::query`]. Without a
 /// condition it selects all objects.
 ///
-/// The query builds no intermediate list. The conditions in turn advance to their first object at or after the
-/// position of the others, so the number of steps is at most the size of the *smallest* set times the number of
-/// conditions, in any order of conditions. A step is one search in an index.
+/// The query builds no intermediate list. The conditions in turn advance to their first object at or after
+/// the position of the others, so the number of steps is at most the size of the *smallest* set times the
+/// number of conditions, in any order of conditions. A step is one search in an index.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -61,8 +61,8 @@ impl<K> Snapshot<K> {
 
     /// Returns a query for the objects that match a field selector.
     ///
-    /// A field needs an index with its name; `metadata.name` and `metadata.namespace` need none. An object without
-    /// a value in the index has the empty value, as on a server.
+    /// A field needs an index with its name; `metadata.name` and `metadata.namespace` need none. An object
+    /// without a value in the index has the empty value, as on a server.
     ///
     /// # Errors
     /// A field has no index with its name.

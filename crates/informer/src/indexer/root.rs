@@ -23,7 +23,8 @@ use crate::object::{Object, ObjectName, ResourceVersion, SourceId, UnreadMoment}
 pub(super) struct Root<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
-    /// The revision reached by the first source, which is the only one of most informers; each write changes it.
+    /// The revision reached by the first source, which is the only one of most informers; each write changes
+    /// it.
     first_revision: ResourceVersion,
     /// The revisions reached by the other sources.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
@@ -110,8 +111,8 @@ impl<K> Root<K> {
         self.revisions.get(&source).cloned().unwrap_or_default()
     }
 
-    /// Records that the store has all changes of a source up to a revision. A revision behind the reached one has no
-    /// effect.
+    /// Records that the store has all changes of a source up to a revision. A revision behind the reached one
+    /// has no effect.
     pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
         let reached = if source == SourceId::default() {
             Some(&self.first_revision)
@@ -164,8 +165,8 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the entries of one namespace from a name on, including broken ones. The empty namespace is cluster
-    /// scope.
+    /// Returns the entries of one namespace from a name on, including broken ones. The empty namespace is
+    /// cluster scope.
     pub(super) fn in_namespace<'a, 'n>(
         &'a self,
         namespace: &'n str,

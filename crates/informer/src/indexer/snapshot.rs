@@ -15,8 +15,8 @@ use derive_where::derive_where;
 
 /// An immutable state of the objects and indices of a store; owned (`'static`) and read without a lock.
 ///
-/// Objects are ordered by namespace and name. Broken objects (see [`Object::broken`]) are not part of iteration,
-/// counts and indices; [`Snapshot::get`] finds them, and [`Snapshot::broken`] lists them.
+/// Objects are ordered by namespace and name. Broken objects (see [`Object::broken`]) are not part of
+/// iteration, counts and indices; [`Snapshot::get`] finds them, and [`Snapshot::broken`] lists them.
 ///
 /// ```compile_fail,E0594
 /// # use kube_informer::indexer::Snapshot;
@@ -89,8 +89,9 @@ impl<K> Snapshot<K> {
 
     /// Returns the number of objects that have not been decoded yet, and so may turn out to be broken.
     ///
-    /// Always 0 in a cache that is neither packed nor lazy. While this snapshot is current, the number falls when
-    /// objects are read; afterwards it stays, and is then too high at most. The call takes constant time.
+    /// Always 0 in a cache that is neither packed nor lazy. While this snapshot is current, the number falls
+    /// when objects are read; afterwards it stays, and is then too high at most. The call takes constant
+    /// time.
     pub fn unread_count(&self) -> usize {
         let unread = self.root.unread.as_ref();
         unread.map_or(0, |unread| unread.count())
@@ -110,8 +111,8 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns the revision up to which the snapshot has all changes of the first source; unset before its first
-    /// list.
+    /// Returns the revision up to which the snapshot has all changes of the first source; unset before its
+    /// first list.
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn revision(&self) -> ResourceVersion {
         self.root.revision(SourceId::default())
@@ -170,8 +171,8 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// Returns the objects that share a value of an index with this object, in order, each once. The object itself
-    /// need not be in the store.
+    /// Returns the objects that share a value of an index with this object, in order, each once. The object
+    /// itself need not be in the store.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -202,7 +203,8 @@ impl<K> Snapshot<K> {
             .collect())
     }
 
-    /// Returns an object's values in an index; none if the function fails. The object need not be in the store.
+    /// Returns an object's values in an index; none if the function fails. The object need not be in the
+    /// store.
     pub(crate) fn values_of(
         &self,
         index: &(impl IndexRef + ?Sized),
@@ -289,8 +291,8 @@ impl<K> Snapshot<K> {
         entries.map(|entry| (entry.source(), entry.object()))
     }
 
-    /// Returns the first object after a name, or the first of all. A reader can use it to go through a snapshot with
-    /// pauses.
+    /// Returns the first object after a name, or the first of all. A reader can use it to go through a
+    /// snapshot with pauses.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         let (_, entry) = entries.find(|(_, entry)| entry.is_live())?;

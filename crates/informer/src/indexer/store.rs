@@ -178,7 +178,8 @@ impl<K> Root<K> {
         names.map(|name| (name, true)).collect()
     }
 
-    /// Stores a state in place of the old one. Returns the stored state, and the one that handlers have received.
+    /// Stores a state in place of the old one. Returns the stored state, and the one that handlers have
+    /// received.
     fn write(
         &mut self,
         source: SourceId,
@@ -207,8 +208,8 @@ impl<K> Root<K> {
         (kept, told)
     }
 
-    /// Calls the index functions with a state. If its body fails to decode here, the state becomes broken before
-    /// readers and handlers see it.
+    /// Calls the index functions with a state. If its body fails to decode here, the state becomes broken
+    /// before readers and handlers see it.
     fn place_in_indices(&mut self, object: &mut Object<K>, errors: &mut Vec<IndexError>) {
         self.reindex(object.object_name(), Some(object), errors);
         if let Some(broken) = object.found_broken() {
@@ -217,12 +218,13 @@ impl<K> Root<K> {
         }
     }
 
-    /// Marks an object as broken, if its body failed to decode since it was stored; returns whether it was marked.
-    /// Handlers have already received the object, and receive no further event.
+    /// Marks an object as broken, if its body failed to decode since it was stored; returns whether it was
+    /// marked. Handlers have already received the object, and receive no further event.
     pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {
         let entry = self.entries.get(name);
         let found = entry.and_then(|entry| Some((entry.source(), entry.object().found_broken()?)));
-        // `None` if the state was replaced or removed since. Index functions are not called with broken objects.
+        // `None` if the state was replaced or removed since.
+        // Index functions are not called with broken objects.
         let moved = found.map(|(source, broken)| self.write(source, broken, &mut Vec::new()));
         moved.is_some()
     }
@@ -238,8 +240,8 @@ impl<K> Root<K> {
         self.forget(name, old, true)
     }
 
-    /// Subtracts a removed entry from all counts. With `by_source` it is also subtracted from its source's count.
-    /// Returns the state that handlers have received.
+    /// Subtracts a removed entry from all counts. With `by_source` it is also subtracted from its source's
+    /// count. Returns the state that handlers have received.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();

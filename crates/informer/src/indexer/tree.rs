@@ -1,11 +1,12 @@
 //! [`Tree`]: an ordered map with cheap clones.
 //!
-//! Guarantees: a clone costs one reference count, and is independent of later changes. A change copies the shared
-//! nodes on the path to its key, and no others. [`Tree::diff`] compares no entry of a leaf that both trees share.
+//! Guarantees: a clone costs one reference count, and is independent of later changes. A change copies the
+//! shared nodes on the path to its key, and no others. [`Tree::diff`] compares no entry of a leaf that both
+//! trees share.
 //!
-//! It is a B+ tree. The keys of a node have their own allocation, next to its values or children: an update, which
-//! changes no key, copies the values of one leaf without reference counts of keys, and a scan of values reads
-//! nothing else. Vectors have no spare capacity.
+//! It is a B+ tree. The keys of a node have their own allocation, next to its values or children: an update,
+//! which changes no key, copies the values of one leaf without reference counts of keys, and a scan of values
+//! reads nothing else. Vectors have no spare capacity.
 
 use std::{cmp::Ordering, mem, ops::Bound, slice, sync::Arc};
 
@@ -75,8 +76,8 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Returns the entries from a key on while `within` holds, in order. The keys that satisfy it must be contiguous:
-    /// only the last key of each node is checked, until one does not satisfy it.
+    /// Returns the entries from a key on while `within` holds, in order. The keys that satisfy it must be
+    /// contiguous: only the last key of each node is checked, until one does not satisfy it.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             pending: Vec::new(),
@@ -321,8 +322,8 @@ fn some_of<K, V>(
     (!keys.is_empty()).then(|| (Arc::new(keys), values))
 }
 
-/// Returns the position of a key, or where to insert it. Unlike a slice's search it branches, so that the processor
-/// fetches the next key's text before this comparison ends.
+/// Returns the position of a key, or where to insert it. Unlike a slice's search it branches, so that the
+/// processor fetches the next key's text before this comparison ends.
 fn search<K: Ord>(keys: &[K], key: &K) -> Result<usize, usize> {
     let (mut low, mut high) = (0, keys.len());
     while low < high {

@@ -30,8 +30,8 @@ use crate::{
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// Roots replaced by lists while readers held them. The last owner of such a root frees a whole store, which
-    /// takes many times as long as a `get`; keeping it here ensures that it is never a reader.
+    /// Roots replaced by lists while readers held them. The last owner of such a root frees a whole store,
+    /// which takes many times as long as a `get`; keeping it here ensures that it is never a reader.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -69,8 +69,8 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Sets the counter of objects that have not been decoded, for objects that are decoded on demand. The store must
-    /// be empty.
+    /// Sets the counter of objects that have not been decoded, for objects that are decoded on demand. The
+    /// store must be empty.
     pub(crate) fn count_unread(&mut self, unread: &Arc<UnreadCount>) {
         let first = UnreadMoment::first(Arc::clone(unread));
         self.root.unread = Some(Arc::new(first));
@@ -102,8 +102,8 @@ impl<K> IndexerWriter<K> {
 
     /// Applies a batch from a queue, delta by delta; readers see all of it or nothing.
     ///
-    /// It can't fail: an object for which an index function fails is stored and reported. A deletion of an object that
-    /// the store does not have, or has from another source, has no effect.
+    /// It can't fail: an object for which an index function fails is stored and reported. A deletion of an
+    /// object that the store does not have, or has from another source, has no effect.
     #[doc(alias = "Transaction")]
     pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         let initial = batch.in_initial_list;
@@ -189,8 +189,8 @@ impl<K> IndexerWriter<K> {
 
     /// Replaces all objects, and sets the store's revision.
     ///
-    /// Each object is stored, even at a revision that the store already has. Of several objects with one name the
-    /// last is stored.
+    /// Each object is stored, even at a revision that the store already has. Of several objects with one name
+    /// the last is stored.
     ///
     /// # Errors
     /// Returns an error if an object has no name. The store is then unchanged.
@@ -259,8 +259,9 @@ impl<K> IndexerWriter<K> {
         Ok(removed)
     }
 
-    /// Loads objects of a saved store, before any other change. No change is reported, and no revision is reached.
-    /// The first list is applied whatever its revisions, because these objects' origin is not verified.
+    /// Loads objects of a saved store, before any other change. No change is reported, and no revision is
+    /// reached. The first list is applied whatever its revisions, because these objects' origin is not
+    /// verified.
     pub(crate) fn put_known(&mut self, known: Vec<Object<K>>) {
         self.begin();
         for object in known {

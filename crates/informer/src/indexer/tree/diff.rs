@@ -5,8 +5,8 @@ use std::{cmp::Ordering, slice, sync::Arc};
 use super::{Node, Tree};
 
 impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
-    /// Returns, in order, each key that only one of the trees has or that has different values, with its value in
-    /// `to`. Shared nodes are skipped: no entry of a shared leaf is compared.
+    /// Returns, in order, each key that only one of the trees has or that has different values, with its
+    /// value in `to`. Shared nodes are skipped: no entry of a shared leaf is compared.
     pub(crate) fn diff<'a>(&'a self, to: &'a Self) -> Diff<'a, K, V> {
         Diff {
             old: Cursor::new(&self.root),

@@ -1,9 +1,9 @@
 //! The cache: a store of objects with named indices, one writer and any number of readers.
 //!
-//! A reader takes a [`Snapshot`]: the objects and indices at one moment, immutable and without a lock. The writer
-//! applies a batch and then swaps one root pointer, so a reader sees all of a batch or nothing of it. Readers and
-//! writer do not block each other: a list that replaces 100,000 objects with three indices delays no `get` by more
-//! than 5 ms, which `benches/replace.rs` measures.
+//! A reader takes a [`Snapshot`]: an immutable copy of the objects and indices, which needs no lock. The
+//! writer applies a batch and then swaps one root pointer, so a reader sees either all of a batch or nothing
+//! of it. Readers and the writer do not block each other: while a list replaces 100,000 objects with three
+//! indices, no `get` takes more than 5 ms (measured by `benches/replace.rs`).
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -30,13 +30,13 @@
 //!
 //! # Several indices, fields, and other kinds
 //!
-//! [`Snapshot::by_indices`] and [`Snapshot::query`] intersect several indices. [`Snapshot::by_fields`] evaluates a
-//! field selector with the indices that are named after its fields.
+//! [`Snapshot::by_indices`] and [`Snapshot::query`] intersect several indices. [`Snapshot::by_fields`]
+//! evaluates a field selector with the indices that are named after its fields.
 //!
 //! To find objects by objects of *another* kind, query both caches: read the values from the first, and pass
-//! them to [`Query::and_any`] on the second. This needs no extra index. The result reflects the two snapshots,
-//! whose informers may be at different revisions. If it is read more often than it changes, use
-//! [`SharedInformer::derived_index`](crate::SharedInformer::derived_index).
+//! them to [`Query::and_any`] on the second. This needs no extra index. The result reflects the two
+//! snapshots, whose informers may be at different revisions. If the result is read more often than it
+//! changes, use [`SharedInformer::derived_index`](crate::SharedInformer::derived_index).
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{Node, Pod};
@@ -62,7 +62,7 @@
 //! #     pod_writer.add(Pod { metadata: meta(name, &[]), spec: Some(spec), ..Pod::default() })?;
 //! # }
 //!
-//! /// The pods of a zone, which only their nodes know.
+//! /// Returns the names of the pods in a zone. Only the node of a pod has the label of the zone.
 //! fn in_zone(pods: &Snapshot<Pod>, nodes: &Snapshot<Node>, zone: &str) -> Result<Vec<String>, NoSuchIndex> {
 //!     let of_zone = nodes.by_index("zone", zone)?.map(|node| node.name());
 //!     let pods = pods.query().and_any("spec.nodeName", of_zone)?;
@@ -117,10 +117,11 @@ use crate::object::{Known, Object, ObjectName, SourceId};
 use arc_swap::ArcSwap;
 use derive_where::derive_where;
 
-/// Creates an empty store with these indices: a handle for readers, and its one writer.
+/// Creates an empty store with these indices. Returns a handle for readers, and the only writer.
 ///
 /// # Errors
-/// Two indices have the same name, or one is named like the built-in index by namespace.
+/// Returns an error if two indices have the same name, or one has the name of the built-in index by
+/// namespace.
 #[doc(alias = "NewIndexer")]
 #[doc(alias = "NewStore")]
 #[doc(alias = "NewThreadSafeStore")]
@@ -130,7 +131,7 @@ pub fn new<K>(indexers: Indexers<K>) -> Result<(Indexer<K>, IndexerWriter<K>), D
     Ok((indexer, writer))
 }
 
-/// Creates an empty store without additional indices.
+/// Creates an empty store that only has the built-in index by namespace.
 pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
     let root = Root::empty();
     let published = Arc::new(ArcSwap::from_pointee(root.clone()));
@@ -140,10 +141,10 @@ pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
     (indexer, IndexerWriter::new(root, published))
 }
 
-/// The reading side of a store; cheap to clone.
+/// A handle that reads the current objects and indices of a store; cheap to clone.
 ///
-/// Each method reads the snapshot at the time of the call. For several reads at one moment use one
-/// [`Indexer::snapshot`].
+/// Each method reads the state of the store at the time of the call. For several reads of the same state,
+/// take one [`Indexer::snapshot`].
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Store")]
 #[derive_where(Clone)]
@@ -157,7 +158,7 @@ impl<K> fmt::Debug for Indexer<K> {
     }
 }
 
-/// Reads the store at the time of each call.
+/// Each method reads the state of the store at the time of the call.
 impl<K> Known<K> for Indexer<K> {
     fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
         self.snapshot().known(name)
@@ -171,8 +172,9 @@ impl<K> Known<K> for Indexer<K> {
 impl<K> Indexer<K> {
     /// Returns the current objects and indices.
     ///
-    /// The cost is about that of cloning an `Arc`. A snapshot keeps its objects in memory. After a list has replaced
-    /// them, they stay until the writer's next change, because the writer frees them.
+    /// The cost is about that of cloning an `Arc`. A snapshot keeps its objects in memory. If a list replaces
+    /// these objects, they stay in memory until the writer's next change after the snapshot is dropped,
+    /// because the writer frees them.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
     }
@@ -184,8 +186,8 @@ impl<K> Indexer<K> {
         self.snapshot().get(name).cloned()
     }
 
-    /// Returns all objects except broken ones, ordered by namespace and name. [`Snapshot::iter`] does not need a
-    /// `Vec`.
+    /// Returns all objects except broken ones, ordered by namespace and name. [`Snapshot::iter`] does not
+    /// allocate a `Vec`.
     #[doc(alias = "List")]
     pub fn list(&self) -> Vec<Object<K>> {
         self.snapshot().iter().cloned().collect()
@@ -194,7 +196,7 @@ impl<K> Indexer<K> {
     /// Returns the objects that have this value in an index.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "ByIndex")]
     pub fn by_index(
         &self,
@@ -204,11 +206,11 @@ impl<K> Indexer<K> {
         Ok(self.snapshot().by_index(index, value)?.cloned().collect())
     }
 
-    /// Returns the objects that have the given value in each of these indices, in order.
-    /// [`Snapshot::by_indices`] and [`Snapshot::query`] do not need a `Vec`.
+    /// Returns the objects that have the given value in each of these indices, ordered by namespace and name.
+    /// [`Snapshot::by_indices`] and [`Snapshot::query`] do not allocate a `Vec`.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     pub fn by_indices<I: IndexRef, V: Into<Arc<str>>>(
         &self,
         values: impl IntoIterator<Item = (I, V)>,
@@ -221,10 +223,10 @@ impl<K> Indexer<K> {
             .collect())
     }
 
-    /// Returns the names of the objects that have this value in an index, in order.
+    /// Returns the names of the objects that have this value in an index, ordered by namespace and name.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(
         &self,
@@ -234,10 +236,10 @@ impl<K> Indexer<K> {
         self.snapshot().index_keys(index, value)
     }
 
-    /// Returns the objects that share a value of an index with this object, each once.
+    /// Returns the objects that have a value in common with `object` in an index; each object occurs once.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "Index")]
     pub fn index(
         &self,
@@ -252,10 +254,10 @@ impl<K> Indexer<K> {
             .collect())
     }
 
-    /// Returns the values of an index, in order, each once.
+    /// Returns all values that objects have in an index, sorted and without duplicates.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(
         &self,
@@ -264,12 +266,12 @@ impl<K> Indexer<K> {
         self.snapshot().index_values(index)
     }
 
-    /// Returns the number of objects, without broken ones.
+    /// Returns the number of objects, excluding broken ones.
     pub fn len(&self) -> usize {
         self.published.load().len()
     }
 
-    /// Whether there are no objects.
+    /// Returns whether the store has no objects, or only broken ones.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

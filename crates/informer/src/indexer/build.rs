@@ -1,4 +1,4 @@
-//! [`IndexBuild`]: fills new indices while the store's writer continues.
+//! [`IndexBuild`]: fills new indices of a store while the store's writer continues to apply changes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,19 +11,23 @@ use super::{
 };
 use crate::object::ObjectName;
 
-/// Number of objects indexed between two yields: about two milliseconds with a function that decodes packed objects.
+/// Number of objects indexed before the task yields: about 2 ms of work with an index function that decodes
+/// packed objects.
 const SLICE: usize = 100;
 
-/// Maximum number of differences left to the writer, which applies batches of that size anyway.
+/// Maximum number of objects that are left for the writer to index; the writer also applies batches of that
+/// size.
 const NEAR: usize = crate::queue::BATCH;
 
-/// Maximum number of rounds before the writer has to wait: it may change objects faster than they are indexed.
+/// Maximum number of rounds in which new changes are indexed. After the last round, the writer indexes the
+/// remaining objects; without this limit, a build would not end if objects change faster than they are
+/// indexed.
 const ROUNDS: usize = 8;
 
-/// Indices in progress that cover a store at one moment.
+/// New indices that are being filled; they contain all objects of the snapshot `base`.
 ///
-/// Two moments are compared by address, and shared parts are skipped: to follow a store costs as much as it has
-/// changed.
+/// To advance to a later snapshot, the two snapshots are compared and the parts that they share are skipped,
+/// so the cost depends on the number of changed objects, not on the size of the store.
 pub(crate) struct IndexBuild<K> {
     base: Snapshot<K>,
     indices: Vec<Index<K>>,
@@ -31,10 +35,10 @@ pub(crate) struct IndexBuild<K> {
 }
 
 impl<K> IndexBuild<K> {
-    /// Starts with empty indices.
+    /// Creates empty indices with these functions.
     ///
     /// # Errors
-    /// A name is used twice, or by an index of the store.
+    /// Returns an error if a name is used twice, or by an index of the store.
     pub(crate) fn new(indexers: Indexers<K>, store: &Snapshot<K>) -> Result<Self, DuplicateIndex> {
         store.root().check_names(indexers.names())?;
         Ok(Self {
@@ -44,10 +48,13 @@ impl<K> IndexBuild<K> {
         })
     }
 
-    /// Catches up with a store that keeps changing, up to [`NEAR`] differences. Yields to other tasks regularly.
+    /// Indexes the objects of a store that continues to change, until at most about [`NEAR`] objects are not
+    /// indexed.
+    ///
+    /// `now` returns the current snapshot. The future regularly yields to other tasks.
     ///
     /// # Cancel safety
-    /// Dropping the future discards the work.
+    /// Not cancel safe: after the future is dropped, the indices are incomplete and must be discarded.
     pub(crate) async fn approach(&mut self, now: impl Fn() -> Snapshot<K>) {
         for _ in 0..ROUNDS {
             if self.follow_in_slices(now()).await <= NEAR {
@@ -69,7 +76,8 @@ impl<K> IndexBuild<K> {
         seen
     }
 
-    /// Catches up with the store, and returns the indices and the errors of their functions.
+    /// Indexes the remaining objects of the store. Returns the complete indices, and the errors of the index
+    /// functions.
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {
         let base = self.base.clone();
         for (name, entry) in base.root().entries.diff(&root.entries) {

@@ -1,4 +1,4 @@
-//! [`Change`]: a change of the cache, for the processor.
+//! [`Change`]: a change of the cache, which the processor delivers to handlers.
 
 use std::sync::Arc;
 
@@ -8,58 +8,60 @@ use crate::{
     object::{Deleted, Object, ObjectName, SourceId},
 };
 
-/// Why an object is delivered.
+/// The reason why an update of an object is delivered to handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The watch delivered an event.
     Watch,
-    /// A list contained it. Its state may have changed several times or not at all. If the server was or may have
+    /// A list contained the object. The object may have changed several times or not at all. If the server
+    /// was or may have
     /// been restored from a backup, the state may differ at an equal revision.
     Relist,
-    /// Nothing has changed; the handler requested periodic delivery.
+    /// The object has not changed; the handler requested periodic delivery (a resync).
     Resync,
 }
 
-/// The effect of one delta on the cache.
+/// The effect of one delta on the cache, for handlers.
 #[derive(Debug)]
 pub enum Change<K> {
     /// An object was added.
     Added {
-        /// The object.
+        /// The added object.
         object: Object<K>,
-        /// Whether it belongs to the first list.
+        /// Whether the object belongs to the first list of its source.
         in_initial_list: bool,
     },
-    /// An object was already in the cache.
+    /// An object that was already in the cache was received again.
     Updated {
-        /// The state delivered before.
+        /// The last state that was delivered to handlers.
         old: Object<K>,
-        /// The current state.
+        /// The current state of the object.
         new: Object<K>,
-        /// Why it is delivered.
+        /// The reason why the update is delivered.
         cause: Cause,
     },
     /// An object was removed.
     Deleted(Deleted<K>),
-    /// A whole list was applied; one message for any number of objects.
+    /// A whole list was applied: one change for any number of objects.
     Replaced {
-        /// The store before.
+        /// The store before the list.
         old: Snapshot<K>,
-        /// The store after.
+        /// The store after the list.
         new: Snapshot<K>,
-        /// The objects that were affected.
+        /// The names of the removed objects and of the objects in the list.
         changed: Arc<Changed>,
-        /// Whether it was a source's first list.
+        /// Whether the list was the first list of its source.
         in_initial_list: bool,
     },
-    /// All these objects are delivered again to the handlers that requested it.
+    /// A resync: all these objects are delivered again to the handlers whose resync period has elapsed.
     Resync(Snapshot<K>),
     /// The first list of this source is complete.
     Listed(SourceId),
 }
 
 impl<K> Change<K> {
-    /// Counts the objects that are delivered because they changed.
+    /// Returns the numbers of objects that this change adds, updates and deletes. Unchanged objects are not
+    /// counted.
     pub(crate) fn told(&self) -> Told {
         let mut told = Told::default();
         match self {
@@ -87,7 +89,7 @@ impl<K> Change<K> {
         told
     }
 
-    /// Sets whether the change is part of a first list.
+    /// Sets the flag `in_initial_list` of an added object. Other changes are returned unmodified.
     pub(super) fn flagged(mut self, initial: bool) -> Self {
         if let Self::Added {
             in_initial_list, ..
@@ -103,9 +105,9 @@ impl<K> Change<K> {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Changed {
-    /// Objects that the list did not contain and that were removed, ordered by name.
+    /// Names of the objects that were removed because the list did not contain them, in order.
     pub gone: Vec<ObjectName>,
-    /// Objects of the list, in its order, and whether their state differs or may differ from before: in revision or
-    /// uid, or always if the server may have reused revisions.
+    /// Names of the objects of the list, in its order, each with whether the object has changed: its revision
+    /// or uid is different, or the server may have reused revisions, so that its state may be different.
     pub listed: Vec<(ObjectName, bool)>,
 }

@@ -1,16 +1,17 @@
-//! [`Entry`]: one object of a store, with its source.
+//! [`Entry`]: an object in a store, with the source from which it was received.
 
 use crate::object::{Object, SourceId};
 use derive_where::derive_where;
 
-/// One object of the store.
+/// An object in a store, with the source from which it was received.
 #[derive_where(Clone)]
 pub(super) struct Entry<K> {
     object: Object<K>,
     source: SourceId,
 }
 
-/// Two entries are equal if they are the same state by address; two moments of a store are compared with it.
+/// Two entries are equal if they share the same object in memory and have the same source. The comparison of
+/// two snapshots uses this to find changed objects.
 impl<K> PartialEq for Entry<K> {
     fn eq(&self, other: &Self) -> bool {
         self.object.is_same(&other.object) && self.source == other.source
@@ -38,7 +39,7 @@ impl<K> Entry<K> {
         self.object.broken().is_none()
     }
 
-    /// Whether `object`, from `source`, is the state that is stored.
+    /// Returns whether `object` from `source` is the stored object, or an unchanged state of it.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

@@ -20,9 +20,11 @@ use crate::{
     status::Status,
 };
 
-/// An [`IndexerWriter`] behind a reflector; created by [`ReflectorBuilder::into_indexer`].
+/// The store of a reflector that writes directly to an [`IndexerWriter`]; created by
+/// [`ReflectorBuilder::into_indexer`].
 ///
-/// An accepted change is in the store as a whole. The reflector's status reports index errors and broken objects.
+/// Each change becomes visible to readers as a whole. The reflector's status reports index errors and broken
+/// objects.
 #[derive(Debug)]
 pub struct IndexerFeed<K> {
     writer: IndexerWriter<K>,
@@ -30,7 +32,7 @@ pub struct IndexerFeed<K> {
 }
 
 impl<K: Resource> ReflectorBuilder<K> {
-    /// Creates a reflector that writes lists and watches directly into an indexer.
+    /// Creates a reflector that writes the objects of its lists and watches directly into an indexer.
     #[doc(alias = "NewNamespaceKeyedIndexerAndReflector")]
     pub fn into_indexer(self, writer: IndexerWriter<K>) -> Reflector<K, IndexerFeed<K>>
     where
@@ -66,12 +68,12 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
     }
 }
 
-/// Updates a status with broken objects and index errors; costs almost nothing if nothing has changed.
+/// Reports broken objects and index errors in the status and the log; cheap if nothing has changed.
 #[derive_where(Debug)]
 pub(crate) struct StatusNotes {
     #[derive_where(skip)]
     report: Reporter,
-    /// Version of the broken objects in the status.
+    /// The [`Snapshot::broken_version`] of the broken objects that the status contains.
     broken_version: u64,
     not_indexed: LogLimiter,
 }

@@ -8,14 +8,15 @@ use serde_json::Value;
 use super::index::Indexers;
 
 impl Indexers<DynamicObject> {
-    /// Adds an index over a field of objects that have no Rust type. It also serves field selectors.
+    /// Adds an index over a field of objects that have no Rust type. Field selectors can also use the index.
     ///
-    /// The index is named after the field: `spec.size`, or with a leading dot, as in the `selectableFields` of a
-    /// definition. `kind` and `apiVersion` are fields too.
+    /// `path` is the name of the field and of the index, such as `spec.size`. A leading dot, as in the
+    /// `selectableFields` of a definition, is removed. `kind` and `apiVersion` are fields too.
     ///
-    /// A string is a value as it is, a number or a boolean in its JSON form; an array has the values of its
-    /// elements of these types. A missing field, null and an object have no value; field selectors treat them as the
-    /// empty value. For a field whose name contains a dot, use [`Indexers::with`] or [`Indexers::with_label`].
+    /// The index contains a string as it is, and a number or a boolean in its JSON form. An array is indexed
+    /// by each of its elements of these types. A missing field, null and an object are not indexed; field
+    /// selectors treat them as the empty value. For a field whose name contains a dot, use [`Indexers::with`]
+    /// or [`Indexers::with_label`].
     ///
     /// ```
     /// # use kube_core::DynamicObject;

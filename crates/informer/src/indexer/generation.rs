@@ -1,8 +1,9 @@
-//! [`Generation`]: the roots of a store between two lists, and where the last of them is freed.
+//! [`Generation`]: determines which task frees the memory of old states of a store (roots).
 //!
-//! Guarantees: the task that drops the last root of an ended generation does not free a whole store, but sends it to
-//! the pool for blocking work. A root of the current generation is freed in place, because it shares all but a
-//! few nodes with the next one.
+//! A generation consists of the roots between two lists, which share most of their entries. Guarantees: a
+//! task that drops the last root of an ended generation does not free a whole store, but sends the root to
+//! the pool for blocking work. A root of the current generation is freed in place, because it shares all but
+//! a few nodes with the next root.
 
 use std::sync::{
     Arc,
@@ -14,10 +15,10 @@ use imbl::OrdMap;
 use super::{entry::Entry, index::Index, tree::Tree};
 use crate::object::{Object, ObjectName};
 
-/// Frees the parts of a root in another task.
+/// A function that frees the large parts of a root outside of the calling task.
 pub(super) type Free<K> = fn(Garbage<K>);
 
-/// The large parts of a dropped root.
+/// The large parts of a dropped root, which are freed outside of the dropping task.
 #[expect(dead_code, reason = "it is only dropped")]
 pub(super) struct Garbage<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
@@ -25,15 +26,18 @@ pub(super) struct Garbage<K> {
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
 }
 
-/// The roots between two lists, which share most of their entries. Dropping one of several frees little; dropping
-/// the last one frees all entries that the next list did not keep.
+/// Shared by the roots of a store between two lists, to determine where a dropped root is freed.
+///
+/// While several of these roots exist, dropping one frees little. Dropping the last one frees all entries
+/// that the next list did not keep.
 pub(super) struct Generation<K> {
-    /// Whether a list has ended the generation, or the store has ended.
+    /// Whether a list has ended the generation, or the writer of the store was dropped.
     is_over: AtomicBool,
     free: Free<K>,
 }
 
-/// Maximum number of entries that the dropping task frees itself, in less than a millisecond.
+/// Number of entries from which an old root is freed outside of the task that drops it. Freeing fewer takes
+/// less than 1 ms.
 const FREED_IN_PLACE: usize = 1_000;
 
 impl<K> Generation<K> {
@@ -44,7 +48,7 @@ impl<K> Generation<K> {
         }
     }
 
-    /// Ends the generation, before a list or at the end of the store, and returns the next one.
+    /// Ends the generation, before a list or when the writer is dropped, and returns the next generation.
     pub(super) fn end(&self) -> Self {
         self.is_over.store(true, Ordering::Relaxed);
         Self::new(self.free)

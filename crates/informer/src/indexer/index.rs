@@ -1,4 +1,4 @@
-//! Named indices: map objects to values, and values to objects.
+//! Named indices of a store: each maps objects to values, and values to objects.
 
 use std::{fmt, sync::Arc};
 
@@ -13,15 +13,17 @@ use crate::{
     panics::{Panicked, confined},
 };
 
-/// The name of the built-in index by namespace. It needs no function, because objects are ordered by namespace.
+/// The name of the built-in index by namespace. It needs no function, because objects are ordered by
+/// namespace.
 #[doc(alias = "NamespaceIndex")]
 pub const NAMESPACE: &str = "namespace";
 
 type IndexFunc<K> = Arc<dyn Fn(&Object<K>) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
-/// Index functions by name, for a new store or an existing one.
+/// A set of named index functions, to create a store or to add indices to one.
 ///
-/// A function returns the values of an object: none, one or many. It is called once per state of an object. If it
+/// An index function returns the values of an object: none, one or many. It is called once per state of an
+/// object. If it
 /// fails or panics, the object is omitted from that index and reported; other objects and indices are not
 /// affected.
 #[doc(alias = "Indices")]
@@ -44,15 +46,15 @@ impl<K> Indexers<K> {
         Self::default()
     }
 
-    /// The same as [`Indexers::new`], to be found under client-go's name: the index by namespace always exists.
+    /// Does the same as [`Indexers::new`], under client-go's name: the index by namespace always exists.
     #[doc(alias = "MetaNamespaceIndexFunc")]
     #[doc(alias = "NamespaceIndex")]
     pub fn by_namespace() -> Self {
         Self::new()
     }
 
-    /// Adds an index over the values that `values` returns. An index that is named after a field also serves field
-    /// selectors:
+    /// Adds an index over the values that `values` returns. An index that is named after a field also serves
+    /// field selectors:
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -95,8 +97,8 @@ impl<K> Indexers<K> {
         self
     }
 
-    /// Adds an index over values that `values` derives from an object's handle: name, namespace and revision. It
-    /// does not decode objects.
+    /// Adds an index over values that `values` derives from an object's name, namespace, labels or revision.
+    /// To fill the index, objects are not decoded.
     #[must_use]
     pub fn with_metadata<V>(
         mut self,
@@ -115,7 +117,8 @@ impl<K> Indexers<K> {
         self
     }
 
-    /// Adds an index over the value of one label, without objects that lack it. It does not decode objects.
+    /// Adds an index over the value of one label. Objects without the label are not indexed. To fill the
+    /// index, objects are not decoded.
     #[must_use]
     pub fn with_label(self, name: &str, key: impl Into<String>) -> Self
     where
@@ -127,7 +130,7 @@ impl<K> Indexers<K> {
         })
     }
 
-    /// Adds an index over the uids of all owners.
+    /// Adds an index over the uids of all owners of an object (`metadata.ownerReferences`).
     #[doc(alias = "OwnerReferences")]
     #[must_use]
     pub fn with_owners(self, name: &str) -> Self
@@ -142,7 +145,8 @@ impl<K> Indexers<K> {
         })
     }
 
-    /// Adds an index over the uid of the controlling owner.
+    /// Adds an index over the uid of an object's controlling owner (the owner reference with `controller:
+    /// true`).
     #[doc(alias = "GetControllerOf")]
     #[must_use]
     pub fn with_controller(self, name: &str) -> Self
@@ -156,7 +160,7 @@ impl<K> Indexers<K> {
         })
     }
 
-    /// Returns the names, in the order in which they were added.
+    /// Returns the names of the indices, in the order in which they were added.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.functions.iter().map(|(name, _)| &**name)
     }
@@ -164,7 +168,7 @@ impl<K> Indexers<K> {
 
 /// Identifies one index of one store.
 ///
-/// Once that index is removed, the token finds nothing, not even a new index with the same name.
+/// After the index is removed, a lookup with the token fails, even if a new index has the same name.
 #[derive(Clone, Debug)]
 pub struct IndexToken(Arc<str>);
 
@@ -189,12 +193,13 @@ pub trait IndexRef {
     /// Returns the index's name.
     fn index_name(&self) -> &str;
 
-    /// Whether this refers to the index with this stored name. A plain name refers to any index with it.
+    /// Returns whether this reference identifies the index whose stored name is `name`. A name identifies any
+    /// index with an equal name; a token only its own index.
     fn refers_to(&self, name: &Arc<str>) -> bool {
         **name == *self.index_name()
     }
 
-    /// Returns the error for a store without this index.
+    /// Returns the error that a lookup reports if the store does not have this index.
     fn not_found(&self) -> NoSuchIndex {
         NoSuchIndex::Name(self.index_name().to_owned())
     }
@@ -240,7 +245,7 @@ impl<I: IndexRef + ?Sized> IndexRef for &I {
     }
 }
 
-/// The store has no such index.
+/// The error if a store does not have the requested index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoSuchIndex {
@@ -252,25 +257,25 @@ pub enum NoSuchIndex {
     Token(String),
 }
 
-/// The store already has an index with this name.
+/// The error if an index can't be added, because an index with this name already exists.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an index with name {0} already exists; choose another name")]
 #[non_exhaustive]
 pub struct DuplicateIndex(pub String);
 
-/// Why an index could not be removed.
+/// The reason why an index could not be removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotRemovable {
-    /// There is no such index.
+    /// The store does not have this index.
     #[error(transparent)]
     NoSuchIndex(#[from] NoSuchIndex),
-    /// It is the index by namespace, which is the order of the store.
+    /// The index by namespace is part of the order of the store and can't be removed.
     #[error("the index by namespace can't be removed: the store needs it")]
     Namespace,
 }
 
-/// An index function failed for an object. The object is missing from that index only.
+/// The error if an index function fails for an object. Only that index does not contain the object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object} is not in index {index}: {reason}")]
 #[non_exhaustive]
@@ -279,17 +284,17 @@ pub struct IndexError {
     pub index: Arc<str>,
     /// The object's name.
     pub object: ObjectName,
-    /// The error of the function.
+    /// The error that the index function returned.
     pub reason: String,
 }
 
-/// One index at one moment. It is separate from the entries, so an index can be added or removed alone.
+/// One index in one state of the store. It is separate from the objects, so it can be added or removed alone.
 #[derive_where(Clone)]
 pub(crate) struct Index<K> {
-    /// Its address identifies the index; tokens share it.
+    /// Name of the index. Its address identifies the index, and tokens share it.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
-    /// The objects of each value.
+    /// The names of the objects that have each value.
     pub(super) postings: Postings,
 }
 
@@ -307,10 +312,10 @@ impl<K> Index<K> {
         IndexToken(Arc::clone(&self.name))
     }
 
-    /// Returns the values of an object, sorted, each once.
+    /// Calls the index function with an object. Returns the object's values, sorted and without duplicates.
     ///
     /// # Errors
-    /// The function failed or panicked.
+    /// Returns an error if the index function fails or panics.
     pub(super) fn ask(&self, object: &Object<K>) -> Result<Values, IndexError> {
         let values = ask(|| (self.function)(object)).map_err(|reason| IndexError {
             index: Arc::clone(&self.name),
@@ -320,7 +325,7 @@ impl<K> Index<K> {
         Ok(sorted(values))
     }
 
-    /// Returns the numbers of values and entries.
+    /// Returns the number of distinct values and the number of pairs of a value and an object.
     pub(super) fn size(&self) -> IndexSample {
         let (values, entries) = self.postings.size();
         IndexSample {

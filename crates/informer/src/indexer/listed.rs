@@ -1,4 +1,4 @@
-//! [`Listed`]: the names in a list, to find duplicates, and known objects that are missing from it.
+//! [`Listed`]: finds duplicate names in a list, and known objects that the list does not contain.
 
 use crate::object::{Object, ObjectName};
 
@@ -8,7 +8,7 @@ use crate::object::{Object, ObjectName};
 )]
 type Positions = std::collections::HashMap<ObjectName, usize>;
 
-/// The positions of a list's names.
+/// Maps each name in a list to its position.
 pub(super) enum Listed {
     /// The names are strictly ascending, so none is a duplicate, and missing names are found by a merge.
     InOrder,
@@ -29,7 +29,8 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Returns the position of a name: `next`, or its earlier position if it is a duplicate.
+    /// Returns the position of the next name in the list: `next`, or its earlier position if the name is a
+    /// duplicate.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,
@@ -37,7 +38,7 @@ impl Listed {
         }
     }
 
-    /// Returns the known objects, which are in order, that the list does not contain.
+    /// Returns the names in `known` that the list does not contain. `known` must be sorted.
     pub(super) fn gone<'n, T>(
         &self,
         listed: &[(ObjectName, T)],

@@ -1,4 +1,4 @@
-//! [`Plan`]: the conditions of a query, and the search for the next object that meets all of them.
+//! [`Plan`]: the conditions of a query, with a search for the next object that meets all of them.
 
 use std::{
     ops::Bound::{self, Excluded, Included, Unbounded},
@@ -16,43 +16,44 @@ use crate::{
     selector::{FieldOperator, FieldSelector},
 };
 
-/// A field selector uses a field without an index of its name.
+/// The error if a field selector uses a field for which the store has no index of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field {0} can't be selected: no index has its name; add an index named {0}")]
 #[non_exhaustive]
 pub struct FieldNotIndexed(pub String);
 
-/// The conditions of a query, without the snapshot, so that an iterator can own both.
+/// The conditions of a query. The snapshot is passed to each search, so that an iterator can own plan and
+/// snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     sets: Vec<Set>,
     tests: Vec<Test>,
 }
 
-/// A condition that can find its next object. Values are sorted.
+/// A condition with an index that can find the next matching object after a name. The values are sorted.
 #[derive(Clone, Debug)]
 enum Set {
     Namespaces(Values),
     Values(usize, Values),
 }
 
-/// A condition that can only be evaluated for a given object.
+/// A condition that can only be checked for a given object.
 #[derive(Clone, Debug)]
 enum Test {
     NotInNamespace(String),
     /// The object does not have this value in the index.
     Not(usize, Arc<str>),
-    /// Whether the object has a value other than the empty one in the index.
+    /// If the flag is true, the object has a non-empty value in the index; if false, it has none.
     Filled(usize, bool),
-    /// Whether `metadata.name` equals this.
+    /// If the flag is true, `metadata.name` equals this name; if false, it differs.
     Named(String, bool),
 }
 
 impl Plan {
-    /// Selects objects that have one of these values in an index.
+    /// Adds the condition that objects have one of these values in an index.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     pub(super) fn any_of<K, V: Into<Arc<str>>>(
         &mut self,
         root: &Root<K>,
@@ -68,10 +69,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Selects objects that do not have this value in an index.
+    /// Adds the condition that objects do not have this value in an index.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     pub(super) fn none_of<K>(
         &mut self,
         root: &Root<K>,
@@ -85,13 +86,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Selects the objects of one namespace.
+    /// Adds the condition that objects are in this namespace.
     pub(crate) fn in_namespace(&mut self, namespace: &str) {
         self.sets
             .push(Set::Namespaces([Arc::from(namespace)].into()));
     }
 
-    /// Selects the objects that match a field selector.
+    /// Adds the condition that objects match a field selector.
     pub(super) fn select<K>(
         &mut self,
         fields: &FieldSelector,
@@ -120,8 +121,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the first selected object after a name, or the first of all. The root must have the same indices as
-    /// the one for which the plan was made.
+    /// Returns the first object after the name `last` that meets all conditions, or the first of all objects
+    /// without a name. The root must have the same indices as the root for which the plan was created.
     pub(super) fn after<'a, K>(
         &self,
         root: &'a Root<K>,
@@ -138,8 +139,9 @@ impl Plan {
         }
     }
 
-    /// Passes the next objects after a name to `selects`, at most [`SLICE`]. Returns the selected ones, and the name
-    /// to continue after, if there may be more. Like repeated [`Plan::after`], but with one search if possible.
+    /// Passes the next objects of the plan after the name `last` to `selects`, at most [`SLICE`]. Returns the
+    /// objects for which `selects` returns true, and the name to continue after if there may be more.
+    /// Equivalent to repeated [`Plan::after`], but with one search if possible.
     pub(super) fn slice<K>(
         &self,
         root: &Root<K>,
@@ -169,7 +171,7 @@ impl Plan {
         }
     }
 
-    /// Returns the first name at or after `from` that all sets contain.
+    /// Returns the first name at or after `from` for which all conditions in `sets` hold.
     fn agreed<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         let Some((first, others)) = self.sets.split_first() else {
             let mut entries = root.entries.range(from, |_| true);
@@ -190,7 +192,8 @@ impl Plan {
     }
 }
 
-/// Maximum number of objects visited between two searches: a search costs about as much as some dozens of visits.
+/// Maximum number of objects visited between two searches: a search costs about as much as some dozens of
+/// visits.
 const SLICE: usize = 64;
 
 fn selected<'a, K: 'a>(
@@ -209,11 +212,11 @@ fn selected<'a, K: 'a>(
     (found, None)
 }
 
-/// A name, with its entry if the search has found it.
+/// The name that a search has found, with its entry in the store if the search has read it.
 type Step<'a, K> = (&'a ObjectName, Option<&'a Entry<K>>);
 
 impl Set {
-    /// Returns the first name of the set at or after `from`.
+    /// Returns the first name from the bound `from` on for which this condition holds.
     fn next<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         match self {
             Set::Namespaces(namespaces) => {

@@ -1,4 +1,4 @@
-//! [`Postings`]: the objects of each value, and the values of each object, in one index.
+//! [`Postings`]: the content of one index: the objects of each value, and the values of each object.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -6,7 +6,7 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::object::ObjectName;
 
-/// The values of one object in one index: sorted, each once.
+/// The values of one object in one index, sorted and without duplicates.
 pub(crate) type Values = Arc<[Arc<str>]>;
 
 /// Sorts values and removes duplicates.
@@ -16,13 +16,14 @@ pub(crate) fn sorted(mut values: Vec<Arc<str>>) -> Values {
     values.into()
 }
 
-/// The objects of each value of an index at one moment. A clone costs as much as that of an `Arc`, and is
-/// independent of later changes.
+/// The content of one index: maps each value to objects, and each object to its values. A clone costs as much
+/// as that of an `Arc`, and is independent of later changes.
 #[derive(Clone, Default)]
 pub(crate) struct Postings {
     /// Pairs of a value and an object, in order.
     pairs: OrdSet<Pair>,
-    /// The values of each object that has any, so that a removal needs neither the object nor the index function.
+    /// The values of each object that has any, so that a removal needs neither the object nor the index
+    /// function.
     values: OrdMap<ObjectName, Values>,
 }
 
@@ -66,7 +67,7 @@ impl Postings {
         self.names_from(&Arc::from(value), Bound::Unbounded)
     }
 
-    /// Returns the names of the objects with a value, in order, from a name on.
+    /// Returns the names of the objects with a value, in order, starting at the bound `from`.
     pub(super) fn names_from<'a>(
         &'a self,
         value: &Arc<str>,
@@ -75,7 +76,8 @@ impl Postings {
         self.pairs_from(value, from).map(|pair| &pair.object)
     }
 
-    /// Returns the stored copy of an equal value, if there is one, so that all objects share one text.
+    /// Returns the copy of this value that the index already contains, or `value` itself, so that objects
+    /// share its text.
     pub(crate) fn shared(&self, value: Arc<str>) -> Arc<str> {
         let found = self.pairs_from(&value, Bound::Unbounded).next();
         found.map_or(value, |pair| Arc::clone(&pair.value))
@@ -105,7 +107,7 @@ impl Postings {
         self.values.len()
     }
 
-    /// Returns the numbers of values and of pairs of a value and an object.
+    /// Returns the number of distinct values, and the number of pairs of a value and an object.
     pub(super) fn size(&self) -> (usize, usize) {
         let mut values = 0;
         let mut last: Option<&Arc<str>> = None;
@@ -119,7 +121,7 @@ impl Postings {
         (values, self.pairs.len())
     }
 
-    /// Returns the values, in order, each once.
+    /// Returns all values of the index, sorted and without duplicates.
     pub(crate) fn all_values(&self) -> Vec<Arc<str>> {
         let mut values: Vec<Arc<str>> = Vec::new();
         for pair in &self.pairs {

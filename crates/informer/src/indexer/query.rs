@@ -1,4 +1,4 @@
-//! [`Query`]: the intersection of several indices.
+//! [`Query`]: finds the objects that match conditions on several indices.
 
 use std::{fmt, sync::Arc};
 
@@ -16,9 +16,9 @@ use derive_where::derive_where;
 /// Selects the objects that have given values in several indices; created by [`Snapshot::query`]. Without a
 /// condition it selects all objects.
 ///
-/// The query builds no intermediate list. The conditions in turn advance to their first object at or after the
-/// position of the others, so the number of steps is at most the size of the *smallest* set times the number of
-/// conditions, in any order of conditions. A step is one search in an index.
+/// The query builds no intermediate list. The conditions in turn advance to their first object at or after
+/// the position of the others, so the number of steps is at most the size of the *smallest* set times the
+/// number of conditions, in any order of conditions. A step is one search in an index.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -44,11 +44,11 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns the objects that have the given value in each of these indices, in order. For mixed kinds of index
-    /// references, or for alternatives, use [`Snapshot::query`].
+    /// Returns a query for the objects that have the given value in each of these indices. To mix names and
+    /// tokens of indices, or for alternative values, use [`Snapshot::query`].
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     pub fn by_indices<I: IndexRef, V: Into<Arc<str>>>(
         &self,
         values: impl IntoIterator<Item = (I, V)>,
@@ -59,10 +59,10 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// Selects the objects that match a field selector, in order.
+    /// Returns a query for the objects that match a field selector.
     ///
-    /// A field needs an index with its name; `metadata.name` and `metadata.namespace` need none. An object without
-    /// a value in the index has the empty value, as on a server.
+    /// A field needs an index with its name; `metadata.name` and `metadata.namespace` need none. An object
+    /// without a value in the index has the empty value, as on a server.
     ///
     /// # Errors
     /// A field has no index with its name.
@@ -86,8 +86,9 @@ impl<K> Snapshot<K> {
         plan.select(fields, self.root())
     }
 
-    /// Passes the next objects of a plan after a name to `selects`, or the first ones without a name. Returns the
-    /// selected ones, and the name to continue after, if there are more.
+    /// Passes the next objects of a plan to `selects`: those after the name `last`, or the first ones without
+    /// a name. Returns the objects for which `selects` returns true, and the name to continue after if there
+    /// may be more.
     pub(crate) fn slice(
         &self,
         plan: &Plan,
@@ -108,7 +109,7 @@ impl<'a, K> Query<'a, K> {
     /// Selects objects that have this value in this index.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     pub fn and(self, index: &(impl IndexRef + ?Sized), value: &str) -> Result<Self, NoSuchIndex> {
         self.and_any(index, [value])
     }
@@ -116,7 +117,7 @@ impl<'a, K> Query<'a, K> {
     /// Selects objects that have one of these values in this index.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     pub fn and_any<V>(
         mut self,
         index: &(impl IndexRef + ?Sized),
@@ -132,7 +133,7 @@ impl<'a, K> Query<'a, K> {
     /// Selects objects that do not have this value in this index, including those without a value.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     pub fn and_not(
         mut self,
         index: &(impl IndexRef + ?Sized),
@@ -142,7 +143,7 @@ impl<'a, K> Query<'a, K> {
         Ok(self)
     }
 
-    /// Returns the objects, ordered by namespace and name, each once.
+    /// Returns the selected objects, ordered by namespace and name, without duplicates.
     pub fn iter(&self) -> impl Iterator<Item = &'a Object<K>> + use<'_, 'a, K> {
         let snapshot = self.snapshot;
         let mut last: Option<&ObjectName> = None;
@@ -166,7 +167,7 @@ impl<'a, K> IntoIterator for Query<'a, K> {
     }
 }
 
-/// The iterator over the objects of a [`Query`].
+/// An iterator over the objects that a [`Query`] selects.
 pub struct Found<'a, K> {
     query: Query<'a, K>,
     last: Option<&'a ObjectName>,

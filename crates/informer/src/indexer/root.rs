@@ -1,4 +1,5 @@
-//! [`Root`]: the state of a store at one moment, which readers see. `store.rs` defines its changes.
+//! [`Root`]: one immutable state of a store, as readers see it. The module `store` defines the changes of a
+//! root.
 
 use std::{
     collections::BTreeMap,
@@ -17,22 +18,24 @@ use super::{
 };
 use crate::object::{Object, ObjectName, ResourceVersion, SourceId, UnreadMoment};
 
-/// The state of a store at one moment. A clone costs a few reference counts.
+/// One state of a store: its objects, indices and revisions. A clone costs a few reference counts.
 #[derive_where(Clone)]
 pub(super) struct Root<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
-    /// The revision reached by the first source, which is the only one of most informers; each write changes it.
+    /// The revision reached by the first source, which is the only one of most informers; each write changes
+    /// it.
     first_revision: ResourceVersion,
     /// The revisions reached by the other sources.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
-    /// Number of times that a revision decreased, or entered the epoch after a restore.
+    /// Number of times that a source's revision decreased, or entered a new epoch after a restore of its
+    /// server.
     pub(super) rollbacks: u64,
-    /// Broken entries, each with the last valid state, which handlers have received.
+    /// Names of the broken entries, each with the last valid state that handlers have received, if any.
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
     /// Number of changes of `broken`.
     pub(super) broken_version: u64,
-    /// Bytes that the server sent for all objects.
+    /// Number of bytes that the server sent for all objects in the store.
     pub(super) wire_bytes: u64,
     /// Number of entries per source.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
@@ -84,7 +87,7 @@ impl<K> Root<K> {
         move |entry| are_all_live || entry.is_live()
     }
 
-    /// Returns the state of an entry that handlers have received, if any.
+    /// Returns the last state of an object that handlers have received; `None` if they have received none.
     pub(super) fn told<'a>(
         &'a self,
         name: &ObjectName,
@@ -108,8 +111,8 @@ impl<K> Root<K> {
         self.revisions.get(&source).cloned().unwrap_or_default()
     }
 
-    /// Records that the store has all changes of a source up to a revision. A revision behind the reached one has no
-    /// effect.
+    /// Records that the store has all changes of a source up to a revision. A revision behind the reached one
+    /// has no effect.
     pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
         let reached = if source == SourceId::default() {
             Some(&self.first_revision)
@@ -148,7 +151,8 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the slot of an index; `None` for the one by namespace, which has no own data.
+    /// Returns the position of an index in `indices`; `None` for the index by namespace, which has no data of
+    /// its own.
     pub(super) fn find(
         &self,
         index: &(impl IndexRef + ?Sized),
@@ -161,8 +165,8 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the entries of one namespace from a name on, including broken ones. The empty namespace is cluster
-    /// scope.
+    /// Returns the entries of one namespace from a name on, including broken ones. The empty namespace is
+    /// cluster scope.
     pub(super) fn in_namespace<'a, 'n>(
         &'a self,
         namespace: &'n str,

@@ -1,4 +1,4 @@
-//! [`Snapshot`]: the objects and indices at one moment.
+//! [`Snapshot`]: an immutable state of the objects and indices of a store.
 
 use std::{fmt, ops::Bound, sync::Arc};
 
@@ -13,10 +13,10 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The state of a store at one moment: immutable, `'static`, without a lock.
+/// An immutable state of the objects and indices of a store; owned (`'static`) and read without a lock.
 ///
-/// Objects are ordered by namespace and name. Broken objects (see [`Object::broken`]) are not part of iteration,
-/// counts and indices; [`Snapshot::get`] finds them, and [`Snapshot::broken`] lists them.
+/// Objects are ordered by namespace and name. Broken objects (see [`Object::broken`]) are not part of
+/// iteration, counts and indices; [`Snapshot::get`] finds them, and [`Snapshot::broken`] lists them.
 ///
 /// ```compile_fail,E0594
 /// # use kube_informer::indexer::Snapshot;
@@ -50,7 +50,7 @@ impl<K> Snapshot<K> {
         self.root.entries.get(name).map(Entry::object)
     }
 
-    /// Returns all objects, in order.
+    /// Returns all objects except broken ones, ordered by namespace and name.
     #[doc(alias = "List")]
     #[doc(alias = "ListKeys")]
     pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
@@ -58,12 +58,12 @@ impl<K> Snapshot<K> {
         entries.filter(self.root.is_shown()).map(Entry::object)
     }
 
-    /// Returns the number of objects, without broken ones.
+    /// Returns the number of objects, excluding broken ones.
     pub fn len(&self) -> usize {
         self.root.len()
     }
 
-    /// Whether there are no objects.
+    /// Returns whether there are no objects, or only broken ones.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -89,14 +89,15 @@ impl<K> Snapshot<K> {
 
     /// Returns the number of objects that have not been decoded yet, and so may turn out to be broken.
     ///
-    /// Always 0 in a cache that is neither packed nor lazy. While this snapshot is current, the number falls when
-    /// objects are read; afterwards it stays, and is then too high at most. The call takes constant time.
+    /// Always 0 in a cache that is neither packed nor lazy. While this snapshot is current, the number falls
+    /// when objects are read; afterwards it stays, and is then too high at most. The call takes constant
+    /// time.
     pub fn unread_count(&self) -> usize {
         let unread = self.root.unread.as_ref();
         unread.map_or(0, |unread| unread.count())
     }
 
-    /// A number that changes whenever the set of broken objects or their errors change.
+    /// Returns a number that changes whenever the set of broken objects or their errors change.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version
     }
@@ -110,19 +111,21 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns the revision up to which the snapshot has all changes of the first source; unset before its first
-    /// list.
+    /// Returns the revision up to which the snapshot has all changes of the first source; unset before its
+    /// first list.
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn revision(&self) -> ResourceVersion {
         self.root.revision(SourceId::default())
     }
 
-    /// Like [`Snapshot::revision`], for one of several sources.
+    /// Returns the revision up to which the snapshot has all changes of this source, like
+    /// [`Snapshot::revision`].
     pub fn source_revision(&self, source: SourceId) -> ResourceVersion {
         self.root.revision(source)
     }
 
-    /// Number of times that a source's server was restored from a backup, even if its revisions have caught up
+    /// Returns the number of times that a source's server was restored from a backup, even if its revisions
+    /// have caught up
     /// since.
     pub(crate) fn rollbacks(&self) -> u64 {
         self.root.rollbacks
@@ -131,7 +134,7 @@ impl<K> Snapshot<K> {
     /// Returns the objects that have this value in an index, in order.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "ByIndex")]
     pub fn by_index<'a>(
         &'a self,
@@ -152,7 +155,7 @@ impl<K> Snapshot<K> {
     /// Returns the names of the objects that have this value in an index, in order.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(
         &self,
@@ -168,11 +171,11 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// Returns the objects that share a value of an index with this object, in order, each once. The object itself
-    /// need not be in the store.
+    /// Returns the objects that share a value of an index with this object, in order, each once. The object
+    /// itself need not be in the store.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "Index")]
     pub fn index(
         &self,
@@ -200,7 +203,8 @@ impl<K> Snapshot<K> {
             .collect())
     }
 
-    /// Returns an object's values in an index; none if the function fails. The object need not be in the store.
+    /// Returns an object's values in an index; none if the function fails. The object need not be in the
+    /// store.
     pub(crate) fn values_of(
         &self,
         index: &(impl IndexRef + ?Sized),
@@ -212,10 +216,10 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// Returns the values of an index, in order, each once.
+    /// Returns all values that objects have in an index, sorted and without duplicates.
     ///
     /// # Errors
-    /// There is no such index.
+    /// Returns an error if the store does not have this index.
     #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(
         &self,
@@ -268,7 +272,8 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Whether a source has more than `limit` objects, valid or broken, and this one is not among them.
+    /// Returns whether a source has more than `limit` objects, valid or broken, and the object `name` is not
+    /// one of them.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()
@@ -286,8 +291,8 @@ impl<K> Snapshot<K> {
         entries.map(|entry| (entry.source(), entry.object()))
     }
 
-    /// Returns the first object after a name, or the first of all. A reader can use it to go through a snapshot with
-    /// pauses.
+    /// Returns the first object after a name, or the first of all. A reader can use it to go through a
+    /// snapshot with pauses.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         let (_, entry) = entries.find(|(_, entry)| entry.is_live())?;
@@ -313,7 +318,7 @@ impl<K> Snapshot<K> {
         self.root.told(name, self.root.entries.get(name)?)
     }
 
-    /// `None` for the index by namespace, which has no own data.
+    /// Returns an index; `None` for the index by namespace, which has no data of its own.
     fn find(&self, index: &(impl IndexRef + ?Sized)) -> Result<Option<&Index<K>>, NoSuchIndex> {
         let slot = self.root.find(index)?;
         Ok(slot.map(|slot| &self.root.indices[slot]))

@@ -1,4 +1,4 @@
-//! How changes and lists modify the entries of a store.
+//! Applies changes and lists to a [`Root`]: its objects, indices, counts and revisions.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl<K> Root<K> {
-    /// Stores a state of one object; returns the change for handlers.
+    /// Stores a state of one object. Returns the change for handlers; `None` if the object is broken.
     pub(super) fn put(
         &mut self,
         source: SourceId,
@@ -77,8 +77,8 @@ impl<K> Root<K> {
         }))
     }
 
-    /// Replaces the objects of one source by those of its list. With `keeps`, an object with an equal revision keeps
-    /// its stored state.
+    /// Replaces the objects of one source by those of its list. If `keeps` is true, an unchanged object keeps
+    /// its stored state. Returns the names of the affected objects.
     pub(super) fn replace(
         &mut self,
         list: Replaced<K>,
@@ -123,8 +123,10 @@ impl<K> Root<K> {
         changed
     }
 
+    /// Checks that the names of new indices are unused.
+    ///
     /// # Errors
-    /// An index has one of the names, or a name is used twice.
+    /// Returns an error if an index already has one of the names, or a name occurs twice.
     pub(super) fn check_names<'n>(
         &self,
         new: impl IntoIterator<Item = &'n str>,
@@ -176,7 +178,8 @@ impl<K> Root<K> {
         names.map(|name| (name, true)).collect()
     }
 
-    /// Stores a state in place of the old one. Returns the stored state, and the one that handlers have received.
+    /// Stores a state in place of the old one. Returns the stored state, and the one that handlers have
+    /// received.
     fn write(
         &mut self,
         source: SourceId,
@@ -205,8 +208,8 @@ impl<K> Root<K> {
         (kept, told)
     }
 
-    /// Calls the index functions with a state. If its body fails to decode here, the state becomes broken before
-    /// readers and handlers see it.
+    /// Calls the index functions with a state. If its body fails to decode here, the state becomes broken
+    /// before readers and handlers see it.
     fn place_in_indices(&mut self, object: &mut Object<K>, errors: &mut Vec<IndexError>) {
         self.reindex(object.object_name(), Some(object), errors);
         if let Some(broken) = object.found_broken() {
@@ -215,12 +218,13 @@ impl<K> Root<K> {
         }
     }
 
-    /// Marks an object as broken, if its body failed to decode since it was stored; returns whether it was marked.
-    /// Handlers have already received the object, and receive no further event.
+    /// Marks an object as broken, if its body failed to decode since it was stored; returns whether it was
+    /// marked. Handlers have already received the object, and receive no further event.
     pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {
         let entry = self.entries.get(name);
         let found = entry.and_then(|entry| Some((entry.source(), entry.object().found_broken()?)));
-        // `None` if the state was replaced or removed since. Index functions are not called with broken objects.
+        // `None` if the state was replaced or removed since.
+        // Index functions are not called with broken objects.
         let moved = found.map(|(source, broken)| self.write(source, broken, &mut Vec::new()));
         moved.is_some()
     }
@@ -236,8 +240,8 @@ impl<K> Root<K> {
         self.forget(name, old, true)
     }
 
-    /// Subtracts a removed entry from all counts. With `by_source` it is also subtracted from its source's count.
-    /// Returns the state that handlers have received.
+    /// Subtracts a removed entry from all counts. With `by_source` it is also subtracted from its source's
+    /// count. Returns the state that handlers have received.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();
@@ -251,7 +255,8 @@ impl<K> Root<K> {
         self.broken.remove(name).flatten()
     }
 
-    /// Updates one object's entries in all indices, or removes them. An unchanged index is not written.
+    /// Updates the values of an object in all indices; removes them if `state` is `None`. An unchanged index
+    /// is not written.
     fn reindex(
         &mut self,
         name: &ObjectName,
@@ -271,7 +276,8 @@ impl<K> Root<K> {
     }
 }
 
-/// Returns the values of an object; none if the function fails.
+/// Returns the values of an object in an index. If the index function fails, adds the error to `errors` and
+/// returns no values.
 pub(super) fn values_of<K>(
     index: &Index<K>,
     object: &Object<K>,

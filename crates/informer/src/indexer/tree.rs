@@ -1,11 +1,12 @@
 //! [`Tree`]: an ordered map with cheap clones.
 //!
-//! Guarantees: a clone costs one reference count, and is independent of later changes. A change copies the shared
-//! nodes on the path to its key, and no others. [`Tree::diff`] compares no entry of a leaf that both trees share.
+//! Guarantees: a clone costs one reference count, and is independent of later changes. A change copies the
+//! shared nodes on the path to its key, and no others. [`Tree::diff`] compares no entry of a leaf that both
+//! trees share.
 //!
-//! It is a B+ tree. The keys of a node have their own allocation, next to its values or children: an update, which
-//! changes no key, copies the values of one leaf without reference counts of keys, and a scan of values reads
-//! nothing else. Vectors have no spare capacity.
+//! It is a B+ tree. The keys of a node have their own allocation, next to its values or children: an update,
+//! which changes no key, copies the values of one leaf without reference counts of keys, and a scan of values
+//! reads nothing else. Vectors have no spare capacity.
 
 use std::{cmp::Ordering, mem, ops::Bound, slice, sync::Arc};
 
@@ -28,7 +29,7 @@ enum Node<K, V> {
     Branch(Branch<K, V>),
 }
 
-/// As many keys as values, in order.
+/// The entries of a leaf: one value per key, in the order of the keys.
 #[derive_where(Clone; V)]
 #[derive_where(Default)]
 struct Leaf<K, V> {
@@ -43,7 +44,8 @@ struct Branch<K, V> {
     children: Vec<Arc<Node<K, V>>>,
 }
 
-/// The right part of a split node, and the key before it.
+/// The right part of a node that was split, with the key that separates it from the left part; `None` without
+/// a split.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
@@ -74,8 +76,8 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Returns the entries from a key on while `within` holds, in order. The keys that satisfy it must be contiguous:
-    /// only the last key of each node is checked, until one does not satisfy it.
+    /// Returns the entries from a key on while `within` holds, in order. The keys that satisfy it must be
+    /// contiguous: only the last key of each node is checked, until one does not satisfy it.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             pending: Vec::new(),
@@ -129,7 +131,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
             .map_or_else(Self::default, |(_, root)| Self { root, len })
     }
 
-    /// Inserts a value; returns the one that it replaces.
+    /// Inserts a value for a key; returns the previous value of the key.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let root = Arc::make_mut(&mut self.root);
         let (old, split) = root.insert::<WIDTH>(key, value, true);
@@ -144,7 +146,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
         old
     }
 
-    /// Removes a key; returns its value. If there is none, nothing is copied.
+    /// Removes a key and returns its value. If the tree does not contain the key, no node is copied.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         self.get(key)?;
         let old = Arc::make_mut(&mut self.root).remove::<WIDTH>(key);
@@ -173,7 +175,7 @@ impl<K: Ord, V> Branch<K, V> {
 }
 
 impl<K, V> Node<K, V> {
-    /// Returns the number of its own entries or children.
+    /// Returns the number of entries of this leaf, or of children of this branch.
     fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.values.len(),
@@ -183,7 +185,7 @@ impl<K, V> Node<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Node<K, V> {
-    /// `is_last` is whether no node follows.
+    /// Inserts a value below this node. `is_last` is whether no node of the same level follows this node.
     fn insert<const WIDTH: usize>(
         &mut self,
         key: K,
@@ -225,7 +227,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// The node must contain the key.
+    /// Removes a key, which this node must contain, and returns its value.
     fn remove<const WIDTH: usize>(&mut self, key: &K) -> Option<V> {
         match self {
             Self::Leaf(leaf) => {
@@ -320,8 +322,8 @@ fn some_of<K, V>(
     (!keys.is_empty()).then(|| (Arc::new(keys), values))
 }
 
-/// Returns the position of a key, or where to insert it. Unlike a slice's search it branches, so that the processor
-/// fetches the next key's text before this comparison ends.
+/// Returns the position of a key, or where to insert it. Unlike a slice's search it branches, so that the
+/// processor fetches the next key's text before this comparison ends.
 fn search<K: Ord>(keys: &[K], key: &K) -> Result<usize, usize> {
     let (mut low, mut high) = (0, keys.len());
     while low < high {

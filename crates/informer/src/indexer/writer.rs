@@ -1,4 +1,4 @@
-//! [`IndexerWriter`]: the writing side of a store. Every change becomes visible at once as a whole.
+//! [`IndexerWriter`]: the only writer of a store. Readers see every change as a whole.
 
 use std::{fmt, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The writing side of a store; it can't be cloned.
+/// The only writer of a store; it can't be cloned.
 ///
 /// Readers see the result of each method as a whole, at its end.
 #[doc(alias = "TransactionStore")]
@@ -30,8 +30,8 @@ use crate::{
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// Roots replaced by lists while readers held them. The last owner of such a root frees a whole store, which
-    /// takes many times as long as a `get`; keeping it here ensures that it is never a reader.
+    /// Roots replaced by lists while readers held them. The last owner of such a root frees a whole store,
+    /// which takes many times as long as a `get`; keeping it here ensures that it is never a reader.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -41,7 +41,7 @@ impl<K> fmt::Debug for IndexerWriter<K> {
     }
 }
 
-/// The result of a batch.
+/// The result of [`IndexerWriter::apply`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Applied<K> {
@@ -60,7 +60,7 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Moves the release of large old states to the pool for blocking work.
+    /// Lets large old states of the store be freed on the pool for blocking work, from now on.
     pub(crate) fn freeing_offloaded(&mut self)
     where
         K: Send + Sync + 'static,
@@ -69,15 +69,15 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Sets the counter of objects that have not been decoded, for objects that are decoded on demand. The store must
-    /// be empty.
+    /// Sets the counter of objects that have not been decoded, for objects that are decoded on demand. The
+    /// store must be empty.
     pub(crate) fn count_unread(&mut self, unread: &Arc<UnreadCount>) {
         let first = UnreadMoment::first(Arc::clone(unread));
         self.root.unread = Some(Arc::new(first));
         self.publish();
     }
 
-    /// Ends the moment that readers see; called before the first change of the next one.
+    /// Prepares the next state of the store. Called before the first change of each state.
     fn begin(&mut self) {
         if let Some(moment) = &self.root.unread {
             self.root.unread = Some(Arc::new(moment.next()));
@@ -102,8 +102,8 @@ impl<K> IndexerWriter<K> {
 
     /// Applies a batch from a queue, delta by delta; readers see all of it or nothing.
     ///
-    /// It can't fail: an object for which an index function fails is stored and reported. A deletion of an object that
-    /// the store does not have, or has from another source, has no effect.
+    /// It can't fail: an object for which an index function fails is stored and reported. A deletion of an
+    /// object that the store does not have, or has from another source, has no effect.
     #[doc(alias = "Transaction")]
     pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         let initial = batch.in_initial_list;
@@ -153,7 +153,7 @@ impl<K> IndexerWriter<K> {
     /// Adds or updates one object; the store takes the object's revision, if it has one.
     ///
     /// # Errors
-    /// The object has no name.
+    /// Returns an error if the object has no name.
     #[doc(alias = "Update")]
     #[doc(alias = "Add")]
     pub fn add(&mut self, object: K) -> Result<Option<Change<K>>, Nameless<K>>
@@ -189,11 +189,11 @@ impl<K> IndexerWriter<K> {
 
     /// Replaces all objects, and sets the store's revision.
     ///
-    /// Each object is stored, even at a revision that the store already has. Of several objects with one name the
-    /// last is stored.
+    /// Each object is stored, even at a revision that the store already has. Of several objects with one name
+    /// the last is stored.
     ///
     /// # Errors
-    /// An object has no name. Then nothing changes.
+    /// Returns an error if an object has no name. The store is then unchanged.
     #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,
@@ -218,7 +218,7 @@ impl<K> IndexerWriter<K> {
     /// Adds indices, also to a store with objects. Returns the errors of index functions.
     ///
     /// # Errors
-    /// An index with one of these names exists. Then none is added.
+    /// Returns an error if an index with one of these names exists. No index is then added.
     #[doc(alias = "AddIndexers")]
     pub fn add_indexers(
         &mut self,
@@ -228,7 +228,7 @@ impl<K> IndexerWriter<K> {
         Ok(self.install(build)?.1)
     }
 
-    /// Adds indices that were filled elsewhere, after they have caught up with the store.
+    /// Adds indices that another task has filled, after indexing the objects that have changed since then.
     pub(crate) fn install(
         &mut self,
         build: IndexBuild<K>,
@@ -244,7 +244,7 @@ impl<K> IndexerWriter<K> {
     /// Removes an index. Earlier snapshots keep it.
     ///
     /// # Errors
-    /// There is no such index, or it is [`NAMESPACE`](super::NAMESPACE).
+    /// Returns an error if the store does not have this index, or it is [`NAMESPACE`](super::NAMESPACE).
     pub fn remove_index(&mut self, index: &(impl IndexRef + ?Sized)) -> Result<(), NotRemovable> {
         self.take_index(index).map(drop)
     }
@@ -259,8 +259,9 @@ impl<K> IndexerWriter<K> {
         Ok(removed)
     }
 
-    /// Loads objects of a saved store, before any other change. No change is reported, and no revision is reached.
-    /// The first list is applied whatever its revisions, because these objects' origin is not verified.
+    /// Loads objects of a saved store, before any other change. No change is reported, and no revision is
+    /// reached. The first list is applied whatever its revisions, because these objects' origin is not
+    /// verified.
     pub(crate) fn put_known(&mut self, known: Vec<Object<K>>) {
         self.begin();
         for object in known {

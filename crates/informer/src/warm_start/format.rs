@@ -53,7 +53,7 @@ impl Limits {
     };
 }
 
-/// Number of JSON parts (maps, arrays and values) that a record adds to those of its object: one map.
+/// Number of JSON maps and arrays that a record adds to those of its object: one map.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line. No other line starts with this text.
@@ -62,7 +62,7 @@ const END: &[u8] = br#"{"end":"#;
 /// Maximum length of text that an error message quotes from a file, in bytes.
 const SAID_BYTES: usize = 256;
 
-/// The first line of a saved store: the properties that must match for the store to be loaded.
+/// The first line of a saved store, with the properties that must match for the store to be loaded.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) format: u64,

@@ -112,7 +112,7 @@ impl From<NoSnapshot> for SaveError {
     }
 }
 
-/// A source can't identify its server.
+/// The error if the transport of a source does not report the identity of its server.
 #[derive(Debug)]
 pub(crate) struct Unidentified;
 

@@ -5,8 +5,8 @@ use std::{cmp::Ordering, slice, sync::Arc};
 use super::{Node, Tree};
 
 impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
-    /// Returns, in order, each key that only one of the trees has or that has different values, with its value in
-    /// `to`. Shared nodes are skipped: no entry of a shared leaf is compared.
+    /// Returns, in order, each key that only one of the trees has or that has different values, with its
+    /// value in `to`. Shared nodes are skipped: no entry of a shared leaf is compared.
     pub(crate) fn diff<'a>(&'a self, to: &'a Self) -> Diff<'a, K, V> {
         Diff {
             old: Cursor::new(&self.root),
@@ -109,7 +109,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         self.levels.last()?.first()
     }
 
-    /// Height above the leaves; 0 at the end too.
+    /// Returns the height of the current node above the leaves; 0 also at the end of the tree.
     fn height_of_branch(&self) -> usize {
         match self.levels.len() {
             0 => 0,
@@ -139,7 +139,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         is_over
     }
 
-    /// Advances past its node.
+    /// Advances the cursor past the current node.
     fn skip(&mut self) {
         self.at = 0;
         while let Some(level) = self.levels.last_mut() {

@@ -91,8 +91,8 @@ impl Status {
             .unwrap_or_default()
     }
 
-    /// Returns the last request failure; with several sources, that of the failed source furthest from
-    /// watching.
+    /// Returns the last failure of a list or watch; with several sources, that of the failed source furthest
+    /// from watching.
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
         self.failed()?.last_error.as_ref()
     }

@@ -60,8 +60,8 @@
 //! - `Done` is a method of the [`Item`] that ends the work on it, so it can't be forgotten, and can't be
 //!   called for an item that is not in work.
 //! - A drain ends when no item is queued and none is in work; client-go's may end while items are still
-//!   queued. Its end wakes all waiting callers. Workers receive `None` only when no item can be queued again, so
-//!   no item is left without a worker.
+//!   queued. Its end wakes all waiting callers. Workers receive `None` only when no item can be queued again,
+//!   so no item is left without a worker.
 //! - Adding with a delay never blocks, and delayed items can be inspected and cancelled.
 //! - Both kinds of shut-down drop the delayed items at once.
 

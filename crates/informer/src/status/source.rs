@@ -19,8 +19,8 @@ pub struct SourceStatus {
     pub revision: ResourceVersion,
     pub(super) last_event: Option<Instant>,
     pub(super) last_bookmark: Option<Instant>,
-    /// The last request failure, which may be long past; see [`SourceStatus::activity`] for the current
-    /// state.
+    /// The last failure of a list or watch, which may be long past; see [`SourceStatus::activity`] for the
+    /// current state.
     pub last_error: Option<Arc<transport::Error>>,
     pub(super) last_failure: Option<Instant>,
     /// Time of the first failure since the last success.

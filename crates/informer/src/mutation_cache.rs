@@ -1,4 +1,4 @@
-//! An overlay of a program's own writes over an informer's cache, until the cache contains them or newer states.
+//! An overlay of a program's own writes over an informer's cache, until the cache contains them.
 //!
 //! - A read returns the newer of the cached state and the local write, by revision.
 //! - An object that was deleted through the overlay is hidden, even if the cache still has it.

@@ -1,12 +1,13 @@
-//! Runs a `kube_runtime::Controller` on shared informers: its triggers and its reads use their caches.
+//! Runs a `kube_runtime::Controller` on shared informers, whose caches provide its triggers and its reads.
 //!
 //! One informer serves any number of controllers, handlers and listers with one list, one watch and one decode
 //! per object. The controller itself stays kube's: scheduling, requeues, error policy, concurrency, graceful
 //! shutdown and finalizers. This module does not implement any of them.
 //!
-//! - [`watcher`] is kube's `watcher` on the events of an informer. It replaces `watcher(api, config)`, and
-//!   works with kube's own `reflect`, `applied_objects`, `touched_objects` and predicates.
-//! - [`controller`] is kube's `Controller::new` on the events of an informer.
+//! - [`watcher`] returns the events of an informer as those of kube's `watcher`. It replaces
+//!   `watcher(api, config)`, and works with kube's own `reflect`, `applied_objects`, `touched_objects` and
+//!   predicates.
+//! - [`controller`] replaces kube's `Controller::new`, with the events of an informer as the trigger.
 //! - [`Shared`] is an object of the cache, in the form that kube's store and `reconcile` receive.
 //! - [`ObjectName`] and kube's `ObjectRef` convert into each other with `From`.
 //!
@@ -107,14 +108,14 @@ where
     Controller::for_stream(triggers, reader)
 }
 
-/// Returns the informer's name of the object that kube refers to; drops its kind, uid and revision.
+/// Converts kube's reference to an object into the informer's name of it; drops its kind, uid and revision.
 impl<K: Lookup> From<&ObjectRef<K>> for ObjectName {
     fn from(reference: &ObjectRef<K>) -> Self {
         Self::new(reference.namespace.as_deref(), &reference.name)
     }
 }
 
-/// Returns kube's reference to the object that an informer knows by this name.
+/// Converts an informer's name of an object into kube's reference to the object.
 impl<K: Lookup> From<&ObjectName> for ObjectRef<K>
 where
     K::DynamicType: Default,

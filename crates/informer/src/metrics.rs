@@ -1,16 +1,17 @@
 //! Metrics of informers, reflectors and work queues, for a collector of the program's choice.
 //!
-//! A program passes its [`Metrics`] to a builder: of one informer
+//! A program passes its [`Metrics`] to the builder of one informer
 //! ([`Builder::metrics`](crate::shared_informer::Builder::metrics)), of a factory for all its informers, of a
-//! standalone reflector, or of a work queue. There is no global collector, and without one nothing is measured.
+//! standalone reflector, or of a work queue. There is no global collector. Without a collector nothing is
+//! measured.
 //!
 //! Current values (lengths, sizes, ages, totals) are read by a sampler on request, without a lock that an informer
 //! holds while it works. Events (durations, counts) are reported when they happen, as an [`Observed`] or a
 //! [`WorkQueueObserved`].
 //!
-//! The metrics of an informer end with it: it drops its [`InformerMetrics`] before
+//! The metrics of an informer end with the informer: it drops its [`InformerMetrics`] before
 //! [`Controller::run`](crate::controller::Controller::run) returns, and its sampler then returns `None`. An
-//! implementation that removes its series in `Drop` leaks no labels.
+//! implementation that removes its series in `Drop` leaves no series behind.
 //!
 //! Feature `prometheus` adds an implementation, `metrics::Prometheus`.
 //!
@@ -41,10 +42,10 @@ use kube_core::Resource;
 
 use crate::transport::Class;
 
-/// A collector of metrics. It is passed to builders, and shared by all their informers and queues.
+/// A collector of metrics. Builders receive it, and all their informers and queues share it.
 ///
-/// Each method is called once when an informer or a queue is created. It returns `None`, the default, to disable
-/// metrics for it.
+/// Each method is called once when an informer or a queue is created. It returns `None`, the default, to
+/// disable the metrics of that informer or queue.
 #[doc(alias = "MetricsProvider")]
 #[doc(alias = "InformerMetricsProvider")]
 #[doc(alias = "SetProvider")]
@@ -52,8 +53,8 @@ use crate::transport::Class;
 pub trait Metrics: Send + Sync + 'static {
     /// Called when an informer or a standalone reflector is created.
     ///
-    /// The returned value receives its events, and is dropped when it ends. Until then the sampler returns its
-    /// current values. Two informers may have the same identity.
+    /// The returned value receives the events of the informer, and is dropped when the informer ends. Until
+    /// then the sampler returns the informer's current values. Two informers may have the same identity.
     fn informer(
         &self,
         identity: &InformerIdentity,
@@ -66,7 +67,8 @@ pub trait Metrics: Send + Sync + 'static {
     /// Called when a work queue is created.
     ///
     /// The returned value is dropped with the queue's last handle and item. This may happen inside
-    /// [`WorkQueueSampler::sample`], so don't call that with a lock that `Drop` takes.
+    /// [`WorkQueueSampler::sample`], so don't call `sample` while you hold a lock that the value's `Drop`
+    /// acquires.
     fn work_queue(
         &self,
         name: &Arc<str>,
@@ -99,11 +101,11 @@ pub trait WorkQueueMetrics: Send + Sync {
 pub struct InformerIdentity {
     /// The configured name of the informer; by default kind and scope, such as `pods in shop`.
     pub name: Arc<str>,
-    /// The group of its kind; empty for the core group.
+    /// The group of the informer's kind; empty for the core group.
     pub group: String,
-    /// The version of its kind.
+    /// The version of the informer's kind.
     pub version: String,
-    /// The plural name of its kind.
+    /// The plural name of the informer's kind.
     pub resource: String,
     /// The listed namespaces, at most three by name: `shop`, `a, b, c and 2 more`; empty for all namespaces.
     pub namespace: String,
@@ -125,13 +127,13 @@ impl InformerIdentity {
     }
 }
 
-/// An event in an informer.
+/// An event in an informer, to be counted or measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Observed {
-    /// A source is listed again.
+    /// A source is listed again, for this reason.
     Relist(RelistReason),
-    /// A list has ended, with all its pages and immediate repetitions.
+    /// A list has completed or failed, including all its pages and immediate repetitions.
     List {
         /// Time from the first request until the store accepted the list, or the list failed.
         took: Duration,
@@ -144,39 +146,39 @@ pub enum Observed {
     WatchOpened,
     /// An open watch has ended.
     WatchEnded {
-        /// Time since it was requested.
+        /// Time since the watch was requested.
         open_for: Duration,
         /// Number of events received, including bookmarks.
         events: u64,
-        /// Whether it ended within a second without an event, which a healthy server does not do.
+        /// Whether the watch ended within a second without an event, which a healthy server does not cause.
         short: bool,
     },
     /// A watch has delivered an event.
     Event(WatchEvent),
-    /// A request failed, a stream broke off, or the store did not accept the data.
+    /// A request failed, a response stream broke off, or the store did not accept the data.
     Failed(Class),
-    /// An object or an event could not be stored as the server sent it. Others are not affected.
+    /// An object or an event could not be stored as the server sent it. Other objects are not affected.
     Skipped(Skipped),
-    /// The cache was compared with the server, for one source.
+    /// A consistency check compared the cache with the server, for one source.
     Checked(Checked),
     /// A batch was applied to the store and passed to the handlers' buffers.
     Batch {
         /// Number of changes from the queue; a list counts as one if the queue stores it as one.
         changes: usize,
-        /// Time to apply the batch and pass it on.
+        /// Time to apply the batch and to pass it to the handlers' buffers.
         took: Duration,
-        /// Age of the oldest change when it became visible to readers, since its bytes were read from the watch.
+        /// Time from the receipt of the oldest change from the watch until the batch was visible to readers.
         ///
-        /// It includes the time in the channel, the queue and the store, but not that in the server and the network.
-        /// `None` if no change came from a watch.
+        /// The value includes the time in the channel, the queue and the store, but not the time in the
+        /// server and the network. `None` if no change came from a watch.
         lag: Option<Duration>,
     },
-    /// Changes in the cache were passed to handlers. Each counts once, for any number of handlers. Objects that a
-    /// list or a resync delivers unchanged do not count.
+    /// Changes in the cache were passed to handlers. Each change counts once, for any number of handlers.
+    /// Objects that a list or a resync delivers unchanged do not count.
     Told(Told),
 }
 
-/// Why a source is listed again.
+/// The reason why a source is listed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RelistReason {
@@ -198,13 +200,13 @@ pub enum RelistReason {
     WatchFailed,
     /// A consistency check found that the cache differs from the server.
     Inconsistent,
-    /// The definition of the kind exists again, or has changed, after the server did not serve the kind. Only for
-    /// informers of a factory that follows definitions.
+    /// The kind is served again after the server did not serve it: its definition exists again, or has
+    /// changed. Only for informers of a factory that follows definitions.
     ServedAgain,
 }
 
 impl RelistReason {
-    /// All reasons.
+    /// All reasons, in the order of their declaration.
     pub const ALL: [Self; 10] = [
         Self::ListFailed,
         Self::Expired,
@@ -234,7 +236,7 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for a list after a watch that ended with an error of this class.
+    /// Returns the reason for the list after a watch ended with an error of this class.
     pub(crate) fn after_watch(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -246,7 +248,7 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for a list after a watch that could not be opened, with an error of this class.
+    /// Returns the reason for the list after the server rejected a watch with an error of this class.
     pub(crate) fn after_refusal(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -255,7 +257,7 @@ impl RelistReason {
     }
 }
 
-/// The types of watch events.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WatchEvent {
     /// An object was added.
@@ -264,11 +266,11 @@ pub enum WatchEvent {
     Modified,
     /// An object was deleted.
     Deleted,
-    /// All events up to a revision were delivered.
+    /// The server confirms that it has sent all events up to a revision.
     Bookmark,
-    /// The server reports why it ends the watch.
+    /// The server reports the error with which it ends the watch.
     Error,
-    /// An unknown type.
+    /// The type is unknown to this library.
     Unknown,
 }
 
@@ -296,7 +298,7 @@ impl WatchEvent {
     }
 }
 
-/// Why an object or an event was not stored as the server sent it.
+/// The reason why an object or an event was not stored as the server sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Skipped {
@@ -360,24 +362,24 @@ impl Checked {
     }
 }
 
-/// Numbers of changes in the cache that are delivered to handlers.
+/// Numbers of changes in the cache that were passed to handlers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Told {
-    /// Added objects.
+    /// Number of added objects.
     pub added: u64,
-    /// Updated objects.
+    /// Number of updated objects.
     pub updated: u64,
-    /// Deleted objects.
+    /// Number of deleted objects.
     pub deleted: u64,
 }
 
-/// An event in a work queue.
+/// An event in a work queue, with a measured duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkQueueObserved {
-    /// A worker received an item that had waited this long since it was first added.
+    /// A worker received an item, which had waited this long since it was first added.
     Queued(Duration),
-    /// A worker ended an item after this time.
+    /// A worker ended the work on an item, which it had processed for this long.
     Worked(Duration),
 }

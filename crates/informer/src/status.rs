@@ -1,7 +1,8 @@
-//! [`Status`]: what an informer is doing. It can be read at any time and waited on.
+//! [`Status`]: what an informer is doing. A program can read it at any time and wait for a change.
 //!
-//! Every stage writes its own part. A read sends no request and blocks no stage. No stage makes decisions from the
-//! status, with one exception: this module decides whether the informer has synced.
+//! Every stage of the informer writes its own part of the status. A read sends no request and blocks no
+//! stage. No stage makes decisions from the status, with one exception: this module decides whether the
+//! informer has synced.
 
 mod consistency;
 mod failure;
@@ -39,19 +40,19 @@ use crate::{
 pub struct Status {
     /// Whether every source's first list is in the cache. Once true, it stays true.
     ///
-    /// After a warm start: whether the saved objects are in the cache and every source's watch continues from them,
-    /// or a list that replaced them is in the cache.
+    /// After a warm start: whether the saved objects are in the cache and every source's watch has resumed
+    /// from them, or whether a list that replaced them is in the cache.
     pub synced: bool,
     /// Why the informer failed; `None` while it runs, and after it was stopped.
     pub failure: Option<Arc<InformerError>>,
-    /// Result of the start from a [saved store](crate::warm_start); `None` without a saved store, or until it is
-    /// known.
+    /// Result of the start from a [saved store](crate::warm_start); `None` without a saved store, or until
+    /// the result is known.
     pub warm_start: Option<WarmStart>,
     /// Error of the last automatic save (periodic, or at the informer's end); `None` if that save succeeded or
     /// there was none. Errors of [`save`](crate::shared_informer::SharedInformer::save) are returned to its
     /// caller only.
     pub last_save_error: Option<String>,
-    /// One entry per source. An informer of one namespace, or of all, has one source.
+    /// Status of each source. An informer of one namespace, or of all namespaces, has one source.
     pub sources: Vec<SourceStatus>,
     /// Errors of broken objects in the cache, at most [`Status::BROKEN_LISTED`] of them.
     pub broken: Vec<DecodeError>,
@@ -59,14 +60,14 @@ pub struct Status {
     pub broken_count: usize,
     /// Number of failed calls of index functions.
     pub index_errors: u64,
-    /// The last error of an index function.
+    /// Error of the last failed call of an index function.
     pub last_index_error: Option<String>,
     /// Number of cached object states that the program has modified; always zero without
     /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
     pub mutated: u64,
     /// Results of the consistency checks, if they are enabled.
     pub consistency: ConsistencyChecks,
-    /// Events that were not delivered to handlers before the informer stopped.
+    /// Number of events that were not delivered to handlers before the informer stopped.
     pub discarded: u64,
 }
 
@@ -74,7 +75,7 @@ impl Status {
     /// Maximum length of [`Status::broken`]; [`Status::broken_count`] counts all.
     pub const BROKEN_LISTED: usize = 100;
 
-    /// Returns the informer's activity. Of several sources, it is that of the one furthest from watching.
+    /// Returns the informer's activity; with several sources, that of the source furthest from watching.
     pub fn activity(&self) -> Activity {
         let source = self.sources.iter().min_by_key(|source| source.rank());
         source.map(|source| source.activity).unwrap_or_default()
@@ -90,22 +91,25 @@ impl Status {
             .unwrap_or_default()
     }
 
-    /// Returns the last failure. Of several sources, it is that of the one furthest from watching.
+    /// Returns the last failure of a list or watch; with several sources, that of the failed source furthest
+    /// from watching.
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
         self.failed()?.last_error.as_ref()
     }
 
-    /// Returns the time since that failure.
+    /// Returns the time since the failure that [`Status::last_error`] returns.
     pub fn since_last_error(&self) -> Option<Duration> {
         self.failed()?.since_last_error()
     }
 
-    /// Returns for how long every request of that source has failed; `None` if the last one succeeded.
+    /// Returns how long all requests of the source of [`Status::last_error`] have failed; `None` if its last
+    /// request succeeded.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failed()?.failing_for()
     }
 
-    /// Whether the informer has synced and has not failed since. It stays true after the informer was stopped.
+    /// Returns whether the informer has synced and has not failed since; stays true after the informer was
+    /// stopped.
     pub fn has_synced(&self) -> bool {
         self.synced && self.failure.is_none()
     }
@@ -116,13 +120,13 @@ impl Status {
         failed.min_by_key(|source| source.rank())
     }
 
-    /// Number of sources that have completed a list.
+    /// Returns the number of sources that have completed a list.
     fn listed(&self) -> usize {
         let sources = self.sources.iter();
         sources.filter(|source| source.is_listed()).count()
     }
 
-    /// Whether the informer has ended.
+    /// Returns whether the informer has ended.
     pub fn is_stopped(&self) -> bool {
         let is_stopped = |source: &SourceStatus| source.activity == Activity::Stopped;
         !self.sources.is_empty() && self.sources.iter().all(is_stopped)
@@ -199,12 +203,12 @@ impl fmt::Display for Status {
     }
 }
 
-/// Whether an informer has synced, for readers that take no lock.
+/// Atomic copies of the sync state of an informer, for readers that take no lock.
 #[derive(Debug, Default)]
 struct Synced {
-    /// [`Status::synced`].
+    /// Copy of [`Status::synced`].
     synced: AtomicBool,
-    /// [`Status::has_synced`] of the newest status.
+    /// Copy of [`Status::has_synced`] of the newest status.
     has_synced: AtomicBool,
 }
 
@@ -216,14 +220,14 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
-    /// Returns another reader that regards the current status as seen.
+    /// Returns another reader for which the current status does not count as a change.
     pub(crate) fn afresh(&self) -> Self {
         let mut reader = self.clone();
         reader.receiver.mark_unchanged();
         reader
     }
 
-    /// Returns the current [`Status::has_synced`]; costs one atomic load.
+    /// Returns the current value of [`Status::has_synced`]; costs one atomic load.
     pub fn has_synced(&self) -> bool {
         self.synced.has_synced.load(Ordering::Acquire)
     }
@@ -235,13 +239,15 @@ impl StatusReader {
 
     /// Waits until `until` returns true for the status, and returns that status.
     ///
-    /// Returns at once if it is true now, and `None` if the informer is gone before it is true.
+    /// Returns at once if `until` is true now. Returns `None` if the informer is dropped before `until` is
+    /// true.
     ///
-    /// Revisions, times of events, and the number of objects received of a list change with every event or chunk.
-    /// Such a change does not wake a waiter; `until` sees it at the next other change.
+    /// Revisions, times of events, and the number of objects received so far of a list change with every
+    /// event or chunk. Such a change does not wake a waiting task; `until` receives it with the next other
+    /// change.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future has no effect on the informer.
     #[doc(alias = "Until")]
     #[doc(alias = "UntilWithSync")]
     pub async fn wait_for(&mut self, mut until: impl FnMut(&Status) -> bool) -> Option<Status> {
@@ -255,11 +261,12 @@ impl StatusReader {
         }
     }
 
-    /// Waits for the next change that this reader has not seen, and returns the status after it; `None` when the
-    /// informer is gone.
+    /// Waits for the next change that this reader has not received, and returns the status after the change.
+    ///
+    /// Returns `None` when the informer is dropped.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the next call returns the change.
+    /// Dropping the future loses no change: the next call returns it.
     pub async fn changed(&mut self) -> Option<Status> {
         self.receiver.changed().await.ok()?;
         Some(self.receiver.borrow_and_update().clone())
@@ -272,7 +279,7 @@ impl fmt::Debug for StatusReader {
     }
 }
 
-/// The writing side; every stage has a clone.
+/// Writes the [`Status`] of one informer; every stage of the informer has a clone.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusWriter {
     sender: Arc<watch::Sender<Status>>,
@@ -316,7 +323,7 @@ impl StatusWriter {
         has_synced.store(status.has_synced(), Ordering::Release);
     }
 
-    /// Whether every source's first list is in the cache, even if the informer has failed since.
+    /// Returns whether every source's first list is in the cache, even if the informer has failed since.
     pub(crate) fn is_synced(&self) -> bool {
         self.synced.synced.load(Ordering::Acquire)
     }
@@ -342,7 +349,7 @@ impl StatusWriter {
         });
     }
 
-    /// Records a received revision without waking waiters, because this happens with every event.
+    /// Records a received revision without waking waiting tasks, because this happens with every event.
     pub(crate) fn progress(&self, source: SourceId, revision: &ResourceVersion, bookmark: bool) {
         let now = Instant::now();
         self.source(source, |status| {
@@ -356,7 +363,7 @@ impl StatusWriter {
         });
     }
 
-    /// Records why the informer failed, unless it failed before. Returns the first error.
+    /// Records the error with which the informer failed, unless it failed before. Returns the first error.
     pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
         let mut first = Arc::new(error);
         self.sender.send_modify(|status| {

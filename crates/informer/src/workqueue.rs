@@ -8,13 +8,14 @@
 //!   the same time.
 //! - **Many producers and consumers**: every handle is a clone of the same queue. Any number of tasks may add
 //!   items and wait in [`get`](RateLimitingQueue::get). No wake-up is lost when a waiting task is cancelled.
-//! - **Shut-down**: after [`shut_down`](RateLimitingQueue::shut_down) the queue accepts no items. Workers receive the
-//!   remaining items, and then `None`.
-//!   [`shut_down_with_drain`](RateLimitingQueue::shut_down_with_drain) also waits until the last item is done.
+//! - **Shut-down**: after [`shut_down`](RateLimitingQueue::shut_down) the queue accepts no items. Workers
+//!   receive the remaining items, and then `None`.
+//!   [`shut_down_with_drain`](RateLimitingQueue::shut_down_with_drain) also waits until the last item is
+//!   done.
 //! - **No background work**: the queue has no task and no thread. Tasks that wait in `get` sleep until the earliest
 //!   delayed item is due, so an idle queue costs nothing and needs no stop.
-//! - **No loss on a crash**: a worker that panics or is cancelled drops its [`Item`], which is added again
-//!   after the limiter's delay, and counted.
+//! - **No loss on a crash**: a worker that panics or is cancelled drops its [`Item`]. The queue then adds the
+//!   item again after the limiter's delay, and counts it.
 //!
 //! # A worker
 //!
@@ -56,10 +57,11 @@
 //!
 //! # Differences from client-go
 //!
-//! - `Done` is a verdict on the [`Item`], so it can't be forgotten, and can't be called for an item that is not
-//!   in work.
-//! - A drain ends when no item is queued and none is in work, not when none happens to be in work. It wakes all
-//!   waiting callers. Workers receive `None` only when no item can be queued again, so none is stranded.
+//! - `Done` is a method of the [`Item`] that ends the work on it, so it can't be forgotten, and can't be
+//!   called for an item that is not in work.
+//! - A drain ends when no item is queued and none is in work; client-go's may end while items are still
+//!   queued. Its end wakes all waiting callers. Workers receive `None` only when no item can be queued again,
+//!   so no item is left without a worker.
 //! - Adding with a delay never blocks, and delayed items can be inspected and cancelled.
 //! - Both kinds of shut-down drop the delayed items at once.
 

@@ -121,7 +121,7 @@ impl Claim {
     }
 }
 
-/// Updates a derived index: has the two caches, the functions that evaluate objects, and the index.
+/// Updates a derived index from two caches, with the functions that evaluate objects.
 pub(super) struct Maintenance<K, O> {
     pub(super) name: Arc<str>,
     pub(super) objects: Indexer<K>,

@@ -7,7 +7,7 @@ use kube_core::Resource;
 
 use super::options::InformerOptions;
 
-/// A request for an informer of a kind with options.
+/// A request to a factory for the informer of one kind with the given options.
 pub(super) struct Request<K: Resource> {
     pub(super) dyntype: K::DynamicType,
     pub(super) options: InformerOptions<K>,
@@ -22,7 +22,7 @@ impl<K: Resource + 'static> Request<K> {
         Self::of_kind(K::DynamicType::default(), options, None)
     }
 
-    /// Returns a request for a kind whose scope may be known.
+    /// Returns a request for a kind; `is_namespaced` is the scope of the kind, if it is known.
     ///
     /// If `is_namespaced` is `None`, the Rust type determines the scope. A type without a fixed scope counts as
     /// namespaced.

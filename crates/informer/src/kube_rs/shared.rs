@@ -26,7 +26,7 @@ use crate::object::ObjectName;
 #[derive_where(Clone)]
 pub struct Shared<K> {
     object: Arc<K>,
-    /// The changed copy of the metadata, made by `meta_mut`.
+    /// Copy of the metadata that `meta_mut` made for changes; `None` while the metadata is unchanged.
     own: Option<Box<ObjectMeta>>,
 }
 
@@ -62,7 +62,7 @@ impl<K> Deref for Shared<K> {
     }
 }
 
-/// Shows identity and revision, never content: an object may be a Secret.
+/// Prints the name and the revision, never the content, because an object may be a Secret.
 impl<K: Resource> fmt::Debug for Shared<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let revision = self.object.meta().resource_version.as_deref();
@@ -70,7 +70,8 @@ impl<K: Resource> fmt::Debug for Shared<K> {
     }
 }
 
-/// kube requires it for every type that a `Controller` reconciles; objects of an informer are already decoded.
+/// kube requires `Deserialize` of every type that a `Controller` reconciles; an informer's objects are
+/// decoded already.
 impl<'de, K: Deserialize<'de>> Deserialize<'de> for Shared<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         K::deserialize(deserializer).map(|object| Arc::new(object).into())

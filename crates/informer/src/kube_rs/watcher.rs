@@ -57,7 +57,7 @@ pub fn watcher<K>(objects: Subscription<K>) -> Watcher<K> {
 #[must_use = "streams do nothing unless polled"]
 #[derive_where(Debug)]
 pub struct Watcher<K> {
-    /// `None` after the informer has ended.
+    /// The informer's events; `None` after the informer has ended.
     objects: Option<Subscription<K>>,
     begun: bool,
     #[derive_where(skip)]
@@ -140,7 +140,7 @@ impl<K> Words<K> {
         }
     }
 
-    /// Returns the next deletion that was deferred until `InitDone`.
+    /// Returns the next deletion that was deferred until after `InitDone`.
     fn late(&mut self) -> Option<Told<Shared<K>>> {
         if !self.synced {
             return None;
@@ -150,7 +150,8 @@ impl<K> Words<K> {
     }
 }
 
-/// Returns `None` if the state does not decode; a packed or lazy cache decodes it only here.
+/// Returns the object for kube, or `None` if its state does not decode; a packed or lazy cache decodes it
+/// here.
 fn shared<K>(object: &Object<K>) -> Option<Shared<K>> {
     object.get().ok().map(Shared::from)
 }

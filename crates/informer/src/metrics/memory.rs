@@ -10,7 +10,7 @@ use super::StoreSample;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// Number of objects, without broken ones.
+    /// Number of objects, without broken objects.
     pub objects: usize,
     /// Memory of the objects with their handles, in bytes. See [`StoreSample::rest_bytes`] for its accuracy.
     pub rest_bytes: u64,
@@ -18,14 +18,14 @@ pub struct Memory {
     pub wire_bytes: u64,
     /// Bytes of the compression dictionaries and their samples; zero for a cache that is not packed.
     pub dictionary_bytes: u64,
-    /// Number of indices, without the one by namespace.
+    /// Number of indices, without the index by namespace.
     pub indices: usize,
-    /// Number of entries in these indices, each a value and an object.
+    /// Number of entries in these indices; each entry is a value and an object.
     pub index_entries: usize,
-    /// Changes on their way to the informer's queue; a list counts as one.
+    /// Number of changes in the channel to the informer's queue; a list counts as one.
     pub arriving: usize,
-    /// Notifications that wait for handlers and subscriptions, including those being handled; a list counts as
-    /// one.
+    /// Number of notifications that wait for handlers and subscriptions, including those in progress; a list
+    /// counts as one.
     pub waiting: usize,
 }
 

@@ -13,7 +13,9 @@ use tokio::time::Instant;
 use super::{InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed, Sampled, Told};
 use crate::panics::confined;
 
-/// Shared by the tasks of one informer; its series are dropped when the last task has ended.
+/// Reports the events of one informer to the collector, if there is one.
+///
+/// The informer's tasks share the meter. Its series are dropped when the last task has ended.
 #[derive(Clone, Default)]
 pub(crate) struct Meter(Option<Arc<Inner>>);
 
@@ -44,7 +46,7 @@ impl Meter {
         }))
     }
 
-    /// Whether there is a collector.
+    /// Returns whether there is a collector.
     pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }
@@ -60,7 +62,7 @@ impl Meter {
         guarded(|| inner.series.observe(observed()));
     }
 
-    /// Reports changes for handlers, unless there are none.
+    /// Reports the numbers of changes that were passed to handlers, unless all numbers are zero.
     pub(crate) fn told(&self, told: impl FnOnce() -> Told) {
         if self.0.is_none() {
             return;
@@ -71,15 +73,17 @@ impl Meter {
         }
     }
 
-    /// Sets the length of the queue; called after every push and every pop.
+    /// Sets the number of changes in the queue; called after every push and every pop.
     pub(crate) fn queued(&self, changes: usize) {
         if let Some(inner) = &self.0 {
             inner.queued.store(changes, Ordering::Relaxed);
         }
     }
 
-    /// Starts to measure a batch of this many changes, the oldest of which was received at this time. `None` without
-    /// a collector.
+    /// Starts to measure a batch; returns `None` without a collector.
+    ///
+    /// `batch` returns the number of changes, and the time at which the oldest of them was received from the
+    /// watch.
     pub(crate) fn batch(
         &self,
         batch: impl FnOnce() -> (usize, Option<Instant>),
@@ -94,7 +98,7 @@ impl Meter {
         })
     }
 
-    /// Reports a batch that was passed on.
+    /// Reports a batch that was passed to the handlers' buffers.
     pub(crate) fn batch_ended(&self, timer: Option<BatchTimer>) {
         let Some(timer) = timer else { return };
         self.observe(|| Observed::Batch {
@@ -112,7 +116,7 @@ pub(crate) fn guarded(observe: impl FnOnce()) {
     }
 }
 
-/// Measures one batch.
+/// Measures the duration and the lag of one batch.
 pub(crate) struct BatchTimer {
     began: Instant,
     changes: usize,

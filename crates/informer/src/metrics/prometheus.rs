@@ -57,8 +57,9 @@ use super::{
 /// | `workqueue_queue_duration_seconds`, `workqueue_work_duration_seconds` | histogram | |
 ///
 /// For the meaning of each value see [`Observed`] or [`InformerSample`](super::InformerSample).
-/// `informer_store_resource_version` has the last 15 digits, which a float represents exactly. Of several sources
-/// it is that of the first; the ages are those of the source without an event for the longest time.
+/// `informer_store_resource_version` has the last 15 digits, which a float represents exactly. With several
+/// sources it is the revision of the first source; the ages are those of the source without an event for the
+/// longest time.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -87,7 +88,7 @@ pub struct Prometheus {
     work_queues: SharedSeries<Arc<str>, WorkQueueSeries>,
 }
 
-/// The series by their labels, with the number of their users.
+/// Series by their labels, each with the number of informers or queues that use it.
 type SharedSeries<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
 
 impl Prometheus {
@@ -155,7 +156,7 @@ impl Collector for Prometheus {
     }
 }
 
-/// Copies the current series, so that no lock is held while informers and queues are sampled.
+/// Returns a copy of the current series, so that no lock is held while informers and queues are sampled.
 fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
     let all_series = all_series.lock();
     let series = all_series.iter();
@@ -164,7 +165,8 @@ fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
         .collect()
 }
 
-/// One informer's or queue's use of the series of its labels; the last one removes them.
+/// Registration of an informer or a queue at the series of its labels; dropping the last one removes the
+/// series.
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,

@@ -19,12 +19,11 @@ use crate::{
 pub struct InformerSample {
     /// The status: activity and progress of each source, broken objects, and failures of index functions.
     pub status: Status,
-    /// Changes that wait for the store, in the channel from the reflectors and in the queue; a list counts as
-    /// one.
+    /// Number of changes in the channel from the reflectors and in the queue; a list counts as one.
     pub queued: usize,
-    /// The cache; `None` for a standalone reflector.
+    /// The values of the cache; `None` for a standalone reflector.
     pub store: Option<StoreSample>,
-    /// Handlers and subscriptions, in the order of registration.
+    /// The values of the handlers and subscriptions, in the order of registration.
     pub handlers: Vec<HandlerSample>,
 }
 
@@ -32,7 +31,7 @@ pub struct InformerSample {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoreSample {
-    /// Number of objects, without broken ones.
+    /// Number of objects, without broken objects.
     pub items: usize,
     /// Bytes of JSON that the server sent for the objects, or that they took in the file of a warm start.
     ///
@@ -41,18 +40,18 @@ pub struct StoreSample {
     pub wire_bytes: u64,
     /// Memory of the objects with their handles, in bytes.
     ///
-    /// It is exact for packed objects. For decoded ones it is the heap memory allocated while decoding, within a few
-    /// percent for Kubernetes' own types, and less exact for types that convert decoded values, such as untagged
-    /// enums. Fields that a transform drops are included. Objects that did not come as JSON, and lazy objects that
-    /// have been read, count without their heap memory. Indices, the tree of names and the allocator's overhead are
-    /// not included.
+    /// The number is exact for packed objects. For decoded objects it is the heap memory allocated while
+    /// decoding, within a few percent for Kubernetes' own types, and less exact for types that convert
+    /// decoded values, such as untagged enums. Fields that a transform drops are included. Objects that were
+    /// not received as JSON, and lazy objects that have been read, count without their heap memory. Indices,
+    /// the tree of names and the allocator's overhead are not included.
     pub rest_bytes: u64,
-    /// Bytes of the compression dictionaries and of the samples for the next one. Compression buffers, some 200 KB
-    /// per thread that packs, are not included.
+    /// Bytes of the compression dictionaries and of the samples for the next dictionary. Compression buffers,
+    /// some 200 KB per thread that packs, are not included.
     pub dictionary_bytes: u64,
     /// The revision up to which the cache has all changes of the first source.
     pub revision: ResourceVersion,
-    /// The indices, without the one by namespace, in the order in which they were added.
+    /// The indices, without the index by namespace, in the order in which they were added.
     pub indices: Vec<IndexSample>,
 }
 
@@ -60,25 +59,26 @@ pub struct StoreSample {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexSample {
-    /// Its name.
+    /// Name of the index.
     pub name: Arc<str>,
     /// Number of different values.
     pub values: usize,
-    /// Number of entries, each a value and an object.
+    /// Number of entries; each entry is a value and an object.
     pub entries: usize,
 }
 
-/// The backlog of a handler.
+/// The backlog and the panics of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerSample {
-    /// Its name.
+    /// Name of the handler.
     pub name: Arc<str>,
-    /// Notifications that wait for it, including the one being handled; a list counts as one.
+    /// Number of notifications that wait for the handler, including the one in progress; a list counts as
+    /// one.
     pub depth: usize,
-    /// Time for which the oldest of them has waited; zero if there is none.
+    /// Time for which the oldest notification has waited; zero if there is none.
     pub lag: Duration,
-    /// Number of its panics.
+    /// Number of panics of the handler.
     pub panics: u64,
 }
 
@@ -86,17 +86,17 @@ pub struct HandlerSample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkQueueSample {
-    /// Items that wait for a worker, including those in work that were added again.
+    /// Number of items that wait for a worker, including items in work that were added again.
     pub depth: usize,
-    /// Delayed items.
+    /// Number of delayed items.
     pub delayed: usize,
-    /// Total of accepted items; adding an item that is already queued does not count.
+    /// Total number of accepted items; adding an item that is already queued does not count.
     pub adds: u64,
-    /// Total of additions with a delay, by the limiter or by the program.
+    /// Total number of additions with a delay, by the limiter or by the program.
     pub retries: u64,
-    /// Sum of the times for which the current items have been in work.
+    /// Sum of the times for which the items in work have been processed.
     pub unfinished: Duration,
-    /// The longest of these times.
+    /// The longest time for which an item in work has been processed.
     pub longest_running: Duration,
 }
 
@@ -108,17 +108,17 @@ pub struct InformerSampler(Weak<dyn Sampled>);
 #[derive(Clone, Debug)]
 pub struct WorkQueueSampler(Weak<dyn SampledWorkQueue>);
 
-/// The state that an [`InformerSampler`] reads.
+/// The state of an informer or a reflector that an [`InformerSampler`] reads.
 pub(crate) trait Sampled: Send + Sync {
     fn sample(&self) -> InformerSample;
 }
 
-/// The state that a [`WorkQueueSampler`] reads.
+/// The state of a work queue that a [`WorkQueueSampler`] reads.
 pub(crate) trait SampledWorkQueue: Send + Sync {
     fn sample(&self) -> WorkQueueSample;
 }
 
-/// A standalone reflector has a status only.
+/// Samples a standalone reflector, which has only a status.
 impl Sampled for StatusReader {
     fn sample(&self) -> InformerSample {
         InformerSample {
@@ -133,14 +133,14 @@ impl InformerSampler {
         Self(Arc::downgrade(sampled))
     }
 
-    /// Returns the informer's current values; `None` when it has ended.
+    /// Returns the informer's current values; `None` when the informer has ended.
     ///
-    /// It reads all objects and indices once, which takes some milliseconds per 100,000.
+    /// The call reads all objects and indices once, which takes some milliseconds per 100,000 objects.
     pub fn sample(&self) -> Option<InformerSample> {
         Some(self.0.upgrade()?.sample())
     }
 
-    /// Whether the informer has ended.
+    /// Returns whether the informer has ended.
     pub fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
     }
@@ -151,12 +151,12 @@ impl WorkQueueSampler {
         Self(sampled)
     }
 
-    /// Returns the queue's current values; `None` when it was dropped.
+    /// Returns the queue's current values; `None` when the queue was dropped.
     pub fn sample(&self) -> Option<WorkQueueSample> {
         Some(self.0.upgrade()?.sample())
     }
 
-    /// Whether the queue was dropped.
+    /// Returns whether the queue was dropped.
     pub fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
     }

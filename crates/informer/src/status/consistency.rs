@@ -12,20 +12,21 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ConsistencyChecks {
-    /// Checks that found no difference.
+    /// Number of checks that found no difference.
     pub same: u64,
-    /// Checks that found a difference.
+    /// Number of checks that found a difference.
     pub different: u64,
-    /// Checks that failed: the server did not return the state at the cache's revision.
+    /// Number of checks that failed: the server did not return the state at the cache's revision.
     pub failed: u64,
-    /// The last difference that was found; it may be repaired since.
+    /// The last difference that a check found; a later list may have repaired it.
     pub last_difference: Option<Arc<Difference>>,
     /// Error of the last failed check.
     pub last_failure: Option<Arc<transport::Error>>,
 }
 
-/// The difference between a cache and its server at the cache's revision. It names a few objects, but never
-/// their content.
+/// The difference between a cache and its server at the cache's revision.
+///
+/// The value contains the names of a few objects, but never their content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
@@ -34,18 +35,19 @@ pub struct Difference {
     pub description: Arc<str>,
     /// The revision of the cache.
     pub revision: ResourceVersion,
-    /// Whether the server has not reached that revision: it was restored from a backup, or is another server. Then
-    /// objects were not compared.
+    /// Whether the server has not reached the cache's revision: it was restored from a backup, or is another
+    /// server. In this case objects were not compared.
     pub went_back: bool,
-    /// Objects that only the server has.
+    /// Number of objects that only the server has.
     pub missing: usize,
-    /// Objects with another revision on the server.
+    /// Number of objects that have another revision on the server.
     pub outdated: usize,
-    /// Objects with another uid on the server: they were deleted and created again under the same name.
+    /// Number of objects with another uid on the server: they were deleted and created again under the same
+    /// name.
     pub replaced: usize,
-    /// Objects that only the cache has.
+    /// Number of objects that only the cache has.
     pub surplus: usize,
-    /// Names of some of these objects, at most [`Difference::NAMED`].
+    /// Names of some of the objects that differ, at most [`Difference::NAMED`].
     pub examples: Vec<ObjectName>,
 }
 

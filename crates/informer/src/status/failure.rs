@@ -1,26 +1,27 @@
-//! [`InformerError`]: why an informer ended without being stopped.
+//! [`InformerError`]: the reason why an informer ended without being stopped.
 
 use std::{any::Any, sync::Arc};
 
 use crate::panics::panic_message;
 
-/// The informer ended without being stopped, and does not restart.
+/// Error of an informer that ended without being stopped, and does not restart.
 ///
-/// Server errors never cause this: a reflector retries as long as the informer runs. A panic in user code that is
-/// called for one object or one event does not cause it either; it affects that object or that handler only.
+/// Server errors never cause this error: a reflector retries as long as the informer runs. A panic in user
+/// code that is called for one object or one event does not cause it either; it affects only that object or
+/// that handler.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("informer {name} ({expects}) failed: {cause}")]
 #[non_exhaustive]
 pub struct InformerError {
     /// The informer's name.
     pub name: Arc<str>,
-    /// The cached objects: API version and kind, or the configured description.
+    /// Description of the cached objects: API version and kind, or the configured description.
     pub expects: Arc<str>,
-    /// What ended it.
+    /// Cause of the failure.
     pub cause: FailureCause,
 }
 
-/// What ended an informer.
+/// The cause of the failure of an informer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailureCause {
@@ -29,7 +30,7 @@ pub enum FailureCause {
     /// an object, or this library.
     #[error("{part} panicked: {reason}")]
     Panicked {
-        /// The part that ran the code, for example `the reflector of pods in namespace shop`.
+        /// The part of the informer that ran the code, for example `the reflector of pods in namespace shop`.
         part: Arc<str>,
         /// The panic message, as one line. It may quote an object.
         reason: Arc<str>,
@@ -38,7 +39,7 @@ pub enum FailureCause {
     /// shut down.
     #[error("{part} was cancelled: its Tokio runtime has shut down")]
     Cancelled {
-        /// The part that ran the task.
+        /// The part of the informer that ran the task.
         part: Arc<str>,
     },
     /// A task of the informer returned without being stopped: a defect of this library.
@@ -46,7 +47,7 @@ pub enum FailureCause {
         "{part} returned although the informer was not stopped, which is a defect of kube-informer"
     )]
     Returned {
-        /// The part that ran the task.
+        /// The part of the informer that ran the task.
         part: Arc<str>,
     },
 }

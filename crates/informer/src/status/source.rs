@@ -6,20 +6,21 @@ use tokio::time::Instant;
 
 use crate::{object::ResourceVersion, transport};
 
-/// The state of one source's reflector.
+/// The state of the reflector of one source.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceStatus {
-    /// The collection that it lists and watches, such as `pods in shop`, from
+    /// The collection that the reflector lists and watches, such as `pods in shop`, from
     /// [`ListerWatcher::description`](crate::transport::ListerWatcher::description).
     pub description: Arc<str>,
-    /// Its current activity.
+    /// The reflector's current activity.
     pub activity: Activity,
-    /// The newest revision that it has delivered to the queue; unset before the first list.
+    /// The newest revision that the reflector has delivered to the queue; unset before the first list.
     pub revision: ResourceVersion,
     pub(super) last_event: Option<Instant>,
     pub(super) last_bookmark: Option<Instant>,
-    /// The last failure, which may be long past; see [`SourceStatus::activity`] for the current state.
+    /// The last failure of a list or watch, which may be long past; see [`SourceStatus::activity`] for the
+    /// current state.
     pub last_error: Option<Arc<transport::Error>>,
     pub(super) last_failure: Option<Instant>,
     /// Time of the first failure since the last success.
@@ -30,46 +31,46 @@ pub struct SourceStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Activity {
-    /// Not started yet.
+    /// The reflector has not started yet.
     #[default]
     Idle,
-    /// It reads a list.
+    /// The reflector reads a list in pages.
     Listing {
-        /// The page that it reads, counted from 1.
+        /// The page that the reflector is reading, counted from 1.
         page: u32,
-        /// Objects received so far.
+        /// Number of objects received so far.
         objects: usize,
     },
-    /// It reads a streaming list: a watch that begins with all current objects.
+    /// The reflector reads a streaming list: a watch that begins with all current objects.
     Streaming {
-        /// Objects received so far.
+        /// Number of objects received so far.
         objects: usize,
     },
-    /// It has requested a watch that is not open yet.
+    /// The reflector has requested a watch that is not open yet.
     Opening,
     /// The watch is open.
     Watching,
-    /// The store has been full for at least one second, and does not accept what a list or a watch has delivered.
+    /// The store has been full for at least one second, and does not accept what the list or watch delivered.
     ///
     /// The reason is a handler with a full [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer, or a
     /// custom store. The reflector reads nothing in this state, so the cache is behind the server.
     StoreFull,
-    /// It waits after a failure.
+    /// The reflector waits before the next request.
     BackingOff {
         /// Total length of the pause.
         pause: Duration,
-        /// Failures in a row.
+        /// Number of consecutive failures.
         attempt: u32,
     },
-    /// The definition of the kind was deleted, and no requests are sent until it exists again. Only informers of a
-    /// factory that follows definitions have this state.
+    /// The definition of the kind was deleted, and the reflector sends no requests until it exists again.
+    /// Only informers of a factory that follows definitions have this state.
     NotServed,
-    /// It has ended, and does not restart.
+    /// The reflector has ended, and does not restart.
     Stopped,
 }
 
 impl Activity {
-    /// Whether `next` differs only in the number of objects.
+    /// Returns whether `next` differs from this activity at most in the number of objects.
     pub(super) fn only_counts_on(self, next: Self) -> bool {
         match (self, next) {
             (Self::Listing { page, .. }, Self::Listing { page: next, .. }) => page == next,
@@ -95,13 +96,13 @@ impl SourceStatus {
         self.last_failure.map(|at| at.elapsed())
     }
 
-    /// Returns for how long every request has failed; `None` since the last complete list, opened watch, or
+    /// Returns how long all requests have failed; `None` since the last complete list, opened watch, or
     /// event.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failing.map(|at| at.elapsed())
     }
 
-    /// Whether it has delivered a list, or resumed from a saved one.
+    /// Returns whether the reflector has delivered a list, or resumed from a saved store.
     ///
     /// The list may not be in the cache yet. Unless it is the first list, a handler with a full
     /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer can delay it.
@@ -109,7 +110,7 @@ impl SourceStatus {
         !self.revision.is_unset()
     }
 
-    /// Ranks activities; a lower rank is further from watching.
+    /// Returns the rank of the activity; a lower rank is further from watching.
     pub(super) fn rank(&self) -> u8 {
         match self.activity {
             Activity::Stopped => 0,

@@ -1,4 +1,4 @@
-//! [`WaitForSync`]: waits for an informer or a handler, and reports why the wait failed.
+//! [`WaitForSync`]: waits until an informer or a handler has synced, or reports why it did not.
 
 use std::{fmt, future::IntoFuture, pin::pin, sync::Arc, time::Duration};
 
@@ -13,16 +13,16 @@ use crate::{
 
 /// A future that waits until an informer or a handler has synced.
 ///
-/// It also ends when the informer ends or fails; [`deadline`](WaitForSync::deadline) and
-/// [`fail_fast`](WaitForSync::fail_fast) end it earlier. For an informer that has ended it is an error even if the
-/// informer had synced, because its cache is no longer updated. A sync at the deadline counts as in time. The
-/// future owns its state and can be awaited in any task.
+/// The wait also ends when the informer ends or fails; [`deadline`](WaitForSync::deadline) and
+/// [`fail_fast`](WaitForSync::fail_fast) end it earlier. A wait for an informer that has ended returns an
+/// error even if the informer had synced, because its cache is no longer updated. A sync at the deadline
+/// counts as in time. The future owns its state and can be awaited in any task.
 ///
 /// # Errors
 /// A [`SyncError`] names the informer or the handler and the reason.
 ///
 /// # Cancel safety
-/// Dropping it loses nothing.
+/// Dropping the future has no effect on the informer.
 #[doc(alias = "WaitForCacheSync")]
 #[doc(alias = "WaitFor")]
 #[doc(alias = "DoneChecker")]
@@ -36,22 +36,22 @@ pub struct WaitForSync {
     handler: Option<watch::Receiver<bool>>,
     deadline: Option<Duration>,
     fail_fast: bool,
-    /// Whether the wait fails at once, because nothing was started.
+    /// Whether the wait fails at once, because the factory was not started.
     is_unstarted: bool,
 }
 
-/// Why an informer or a handler has not synced.
+/// Error of a wait for an informer or a handler that did not sync.
 #[doc(alias = "SyncResult")]
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SyncError {
     /// The name of the informer, the reflector, or the handler.
     pub name: Arc<str>,
-    /// The awaited objects: API version and kind, or the configured description.
+    /// Description of the awaited objects: API version and kind, or the configured description.
     pub expects: Arc<str>,
-    /// The reason.
+    /// The reason why the wait failed.
     pub failure: SyncFailure,
-    /// The informer's status at that time.
+    /// The informer's status when the wait failed.
     pub status: Status,
 }
 
@@ -59,7 +59,7 @@ pub struct SyncError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncFailure {
-    /// The deadline has passed.
+    /// The deadline has passed; the value is the allowed time.
     Deadline(Duration),
     /// The informer was stopped, or the handler was removed.
     Ended,
@@ -110,7 +110,7 @@ impl fmt::Display for SyncError {
 }
 
 impl SyncError {
-    /// Returns what the user can do about the failure.
+    /// Returns a hint for the user on how to solve the failure, if there is one.
     fn next_step(&self) -> Option<&'static str> {
         match self.failure {
             SyncFailure::NotStarted => Some("call start of the factory before the wait"),
@@ -123,7 +123,7 @@ impl SyncError {
     }
 }
 
-/// Returns what the user can do about a list or a watch that fails with an error of this class.
+/// Returns a hint for the user on how to solve an error of this class in a list or a watch.
 fn next_step(class: Class) -> Option<&'static str> {
     match class {
         Class::Unauthorized => Some("check the credentials of the client"),
@@ -173,20 +173,20 @@ impl WaitForSync {
         }
     }
 
-    /// Makes the wait fail when it is awaited, because nothing was started.
+    /// Makes the wait fail when it is awaited, because the factory was not started.
     pub(crate) fn not_started(mut self) -> Self {
         self.is_unstarted = true;
         self
     }
 
-    /// Fails after this time, counted from the first poll.
+    /// Makes the wait fail after this time, counted from the first poll.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Fails at the first error that a retry does not solve: unauthorized, forbidden, an unknown kind, or an
-    /// invalid request.
+    /// Makes the wait fail at the first error that a retry does not solve: unauthorized, forbidden, an
+    /// unknown kind, or an invalid request.
     pub fn fail_fast(mut self) -> Self {
         self.fail_fast = true;
         self
@@ -255,7 +255,7 @@ fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> 
     }
 }
 
-/// Whether a source currently fails with an error that a retry does not solve.
+/// Returns whether a source currently fails with an error that a retry does not solve.
 fn is_hopeless(status: &Status) -> bool {
     status.sources.iter().any(|source| {
         let error = source.last_error.as_ref();

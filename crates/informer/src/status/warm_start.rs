@@ -1,4 +1,4 @@
-//! [`WarmStart`]: whether an informer started from a saved store, and why not.
+//! [`WarmStart`]: whether an informer started from a saved store, or the reason why it did not.
 
 use std::{fmt, time::Duration};
 
@@ -41,14 +41,15 @@ impl fmt::Display for WarmStart {
     }
 }
 
-/// Why a saved store was not loaded. It names kinds, scopes and lines, never an object's content.
+/// The reason why a saved store was not loaded. It contains kinds, scopes and lines, never an object's
+/// content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColdReason {
-    /// No store is saved at this path.
+    /// No store is saved at the configured path.
     #[error("no store is saved there")]
     NoFile,
-    /// The operating system reported an error.
+    /// The operating system reported an error when the file was read.
     #[error("the saved store can't be read: {0}")]
     Unreadable(String),
     /// The file is truncated, modified, or not a saved store.
@@ -63,21 +64,21 @@ pub enum ColdReason {
     /// The store contains another kind, or metadata alone where whole objects are required.
     #[error("the saved store has other objects: {saved}")]
     OtherKind {
-        /// What the store contains.
+        /// Kind of the objects in the store.
         saved: String,
     },
     /// The store contains other objects of the kind: other namespaces or selectors.
     #[error("the saved store has {saved}, and the informer requests {wanted}")]
     OtherScope {
-        /// The requests of the informer that saved it.
+        /// The requests of the informer that saved the store.
         saved: String,
-        /// The requests of this informer.
+        /// The requests of the informer that tried to load the store.
         wanted: String,
     },
     /// The store was saved by another version of the program, whose type or transform may differ.
     #[error("the store was saved as version {saved:?}, and the program uses another version")]
     OtherVersion {
-        /// The version with which it was saved.
+        /// The version of the program that saved the store.
         saved: String,
     },
     /// The store was saved with other pruned or kept fields.
@@ -89,12 +90,12 @@ pub enum ColdReason {
     /// The transport does not identify its server or its objects.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
-    /// The server does not report its identity. The informer requests it again at each save.
+    /// The server does not report its identity. The informer requests the identity again at each save.
     #[error(
         "the identity of the server is unknown: {0}; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(String),
-    /// The server rejects the list of one object, with which the informer checks its revision.
+    /// The server rejects the list of one object, by which the informer checks the server's revision.
     #[error("the server rejects the requests of a warm start: {0}")]
     Refused(String),
     /// Secrets are not written to disk unless the program allows it.

@@ -1,4 +1,4 @@
-//! [`Builder`]: the options of a work queue, all of which are set before it exists.
+//! [`Builder`]: the options of a work queue, all of which are set before the queue is created.
 
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
@@ -15,14 +15,14 @@ use super::rate_limiting_queue::RateLimitingQueue;
 use super::shared::{Shared, State};
 use crate::metrics::{Metrics, WorkQueueSampler};
 
-/// Builds a [`RateLimitingQueue`].
+/// Builder of a [`RateLimitingQueue`]: sets the rate limiter, the order of items and the metrics.
 #[doc(alias = "TypedRateLimitingQueueConfig")]
 #[doc(alias = "TypedQueueConfig")]
 #[derive_where(Debug)]
 #[derive_where(skip_inner)]
 pub struct Builder<T> {
     limiter: Box<dyn RateLimiter<T>>,
-    /// First in, first out if `None`.
+    /// Order of the items; first in, first out if `None`.
     order: Option<Box<dyn Order<T>>>,
     metrics: Option<(Arc<str>, Arc<dyn Metrics>)>,
 }
@@ -40,7 +40,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         Self::builder(limiter).build()
     }
 
-    /// Like [`RateLimitingQueue::new`], with more options.
+    /// Returns a builder of a queue, for more options than [`RateLimitingQueue::new`].
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedWithConfig")]
     #[doc(alias = "NewTypedDelayingQueueWithConfig")]
@@ -61,7 +61,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
         self
     }
 
-    /// Reports metrics of this queue under this name. Without this call nothing is measured.
+    /// Reports metrics of this queue to a collector, under this name. Without this call nothing is measured.
     #[must_use = "the collector is part of the returned builder only"]
     #[doc(alias = "MetricsProvider")]
     pub fn metrics(mut self, name: impl Into<Arc<str>>, metrics: Arc<dyn Metrics>) -> Self {

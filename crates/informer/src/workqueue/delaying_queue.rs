@@ -1,8 +1,9 @@
-//! [`DelayingQueue`]: items to be queued later, around a [`Queue`]. A plain struct; the caller passes the time.
+//! [`DelayingQueue`]: a [`Queue`] with additional items that are queued later. A plain struct; the caller
+//! passes the time.
 //!
-//! It guarantees that no item enters the queue before its time, and that items enter in the order of their times,
-//! and in the order of arrival for equal times. If an item has several times, the earliest applies. A shut-down
-//! drops all delayed items.
+//! The struct guarantees that no item enters the queue before its time, and that items enter in the order of
+//! their times, and in the order of arrival for equal times. If an item has several times, the earliest
+//! applies. A shut-down drops all delayed items.
 //!
 //! Times are durations since an origin that the caller chooses and never changes.
 
@@ -16,13 +17,13 @@ use super::queue::{Phase, Queue};
 
 pub(super) struct DelayingQueue<T> {
     queue: Queue<T>,
-    /// The same entries as `calendar`, by item.
+    /// Time of each delayed item, by item; has the same entries as `calendar`.
     due: Lookup<T, Due>,
     calendar: BTreeMap<Due, T>,
     next_turn: u64,
 }
 
-/// The time at which an item is due, and its rank among items due at that time.
+/// The time at which a delayed item is queued, and its rank among items with the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Duration,
@@ -39,7 +40,8 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the inner queue. Call [`DelayingQueue::promote`] first, to queue due items.
+    /// Returns the inner queue. Call [`DelayingQueue::promote`] first, to queue the items whose time has
+    /// come.
     pub(super) fn queue(&mut self) -> &mut Queue<T> {
         &mut self.queue
     }
@@ -63,7 +65,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.insert(due, item);
     }
 
-    /// Queues every item that is due at `now`.
+    /// Queues every delayed item whose time is not later than `now`.
     pub(super) fn promote(&mut self, now: Duration) {
         while let Some(first) = self.calendar.first_entry()
             && first.key().at <= now
@@ -74,7 +76,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the time at which the next delayed item is due.
+    /// Returns the earliest time of a delayed item.
     pub(super) fn earliest(&self) -> Option<Duration> {
         self.calendar.first_key_value().map(|(due, _)| due.at)
     }

@@ -1,14 +1,15 @@
-//! [`Hashed`]: an item with its hash, so that it is hashed once and not in each collection of the queue.
+//! [`Hashed`]: an item with its hash, so that each item is hashed once, not once per collection of the queue.
 //!
-//! It guarantees that an item is always looked up with the hash with which it was added. The hash is std's keyed one:
-//! any user who can create objects chooses their names, and with a predictable hash could put all into one bucket.
+//! An item is always looked up with the hash with which it was added. The hash is the keyed hash of the
+//! standard library: any user who can create objects chooses their names, and with a predictable hash could
+//! put all objects into one bucket.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::ops::Deref;
 
 use super::lookup::Lookup;
 
-/// An item and its hash.
+/// An item and its precomputed hash.
 #[derive(Clone, Debug)]
 pub(super) struct Hashed<T> {
     hash: u64,
@@ -46,10 +47,10 @@ impl<T> Hash for Hashed<T> {
     }
 }
 
-/// A map whose keys contain their hash.
+/// A map whose keys are items with a precomputed hash.
 pub(super) type HashedLookup<T, V> = Lookup<Hashed<T>, V, BuildHasherDefault<Brought>>;
 
-/// A hasher that returns the hash in the item.
+/// Hasher of [`HashedLookup`]: returns the precomputed hash of the item.
 #[derive(Default)]
 pub(super) struct Brought(u64);
 

@@ -1,7 +1,7 @@
-//! [`Item`]: an item that a worker processes, and the verdicts on it.
+//! [`Item`]: an item that a worker processes, with the methods that end the work (the verdicts).
 //!
-//! It guarantees that every item from the queue ends exactly once: only the queue creates an [`Item`], a verdict
-//! consumes it, and dropping it is a verdict too. Code that ends an item which is not in work does not compile.
+//! Every item from the queue ends exactly once: only the queue creates an [`Item`], a verdict consumes it,
+//! and dropping it is a verdict too. Code that ends an item which is not in work does not compile.
 
 use std::fmt;
 use std::hash::Hash;
@@ -11,13 +11,14 @@ use std::time::Duration;
 use super::hashed::Hashed;
 use super::shared::{Shared, Verdict};
 
-/// An item in work; no other worker receives it until it has a verdict.
+/// An item in work; no other worker receives it until a method such as [`Item::done`] ends the work.
 ///
-/// If it is dropped without a verdict, because its worker panicked or was cancelled, it is added again after the
-/// limiter's delay, and counted in [`dropped_items`](super::RateLimitingQueue::dropped_items).
+/// Each of these methods is a verdict. If the item is dropped without a verdict, because its worker panicked
+/// or was cancelled, it is added again after the limiter's delay, and counted in
+/// [`dropped_items`](super::RateLimitingQueue::dropped_items).
 ///
-/// If the item was added while it was in work, any verdict queues it again at once. After a shut-down nothing is
-/// added, so a retry is then the same as [`Item::done`].
+/// If the item was added while it was in work, any verdict queues it again at once. After a shut-down nothing
+/// is added, so a retry is then the same as [`Item::done`].
 ///
 /// Each item has one verdict:
 ///
@@ -31,7 +32,7 @@ use super::shared::{Shared, Verdict};
 #[must_use = "an item dropped without a verdict is retried and counted as dropped"]
 pub struct Item<T: Clone + Eq + Hash> {
     key: Hashed<T>,
-    /// Whether there was a verdict.
+    /// Whether a method has ended the work on the item.
     ended: bool,
     shared: Arc<Shared<T>>,
 }
@@ -56,7 +57,7 @@ impl<T: Clone + Eq + Hash> Item<T> {
         self.shared.requeues(&self.key)
     }
 
-    /// Ends the work, and keeps the count of earlier failures, which lengthens the delay of the next retry.
+    /// Ends the work, and keeps the count of earlier failures, which determines the delay of the next retry.
     ///
     /// After a success use [`Item::forget`]: an item that is never forgotten stays in the limiter's memory.
     #[doc(alias = "Done")]

@@ -1,15 +1,17 @@
-//! [`Lookup`]: a hash map without iteration, so that its order is never observable. It shrinks after it was large.
+//! [`Lookup`]: a hash map without iteration, so that its order is never observable; it shrinks after
+//! removals.
 
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use derive_where::derive_where;
 
-/// Minimum capacity that is shrunk: a thousand keys take a few dozen KiB, and a queue of varying small size must
-/// not reallocate each time.
+/// Minimum capacity of a collection that is shrunk.
+///
+/// A thousand keys take a few dozen KiB, and a queue of varying small size must not reallocate each time.
 const SHRINK_ABOVE: usize = 1024;
 
-/// A collection is shrunk when it uses less than this fraction of its capacity (one in …).
+/// Divisor of the capacity: a collection is shrunk when its length is less than capacity / 4.
 const SHRINK_BELOW_ONE_IN: usize = 4;
 
 #[expect(
@@ -58,8 +60,10 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Lookup<K, V, S> {
     }
 }
 
-/// Returns the capacity to shrink to, or `None`. Half of the result stays free, so that the cost of moving elements
-/// is spread over as many removals, and growth does not follow at once.
+/// Returns the capacity to which a collection is shrunk after a removal, or `None` if it is not shrunk.
+///
+/// At least half of the new capacity is free, so that growth does not follow at once, and the cost of moving
+/// elements is spread over many removals.
 pub(super) fn room_after_removal(len: usize, capacity: usize) -> Option<usize> {
     (capacity > SHRINK_ABOVE && len < capacity / SHRINK_BELOW_ONE_IN)
         .then_some((capacity / 2).max(SHRINK_ABOVE / 2))

@@ -1,6 +1,7 @@
 //! [`Order`]: the order in which items are processed; [`Fifo`] is the default.
 //!
-//! An order only arranges items. The queue ensures that an item is queued once, and not while it is in work.
+//! An order only arranges items. The queue ensures that an item is in the order at most once, and not while
+//! it is in work.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,17 +12,17 @@ use derive_where::derive_where;
 use super::hashed::Hashed;
 use super::lookup::room_after_removal;
 
-/// The order in which queued items are processed; implement it for priorities or fairness.
+/// Container of the queued items, which determines the order of processing; for priorities or fairness.
 ///
-/// The queue calls it under its lock: an implementation must be fast, must not block, and must not call its queue,
-/// which would deadlock.
+/// The queue calls an order under the queue's lock: an implementation must be fast, must not block, and must
+/// not call its queue, which would deadlock.
 ///
 /// Every pushed item must be popped once. The queue ignores a popped item that was not pushed.
 #[doc(alias = "Queue")]
 pub trait Order<T>: Send {
-    /// Called when an item that waits in this order is added again.
+    /// Called when an item that already waits in this order is added again.
     ///
-    /// An order by priority may move it forward; first in, first out ignores it.
+    /// An order by priority may move the item forward; first in, first out ignores the call.
     #[doc(alias = "Touch")]
     fn touch(&mut self, item: &T) {
         let _ = item;
@@ -35,19 +36,19 @@ pub trait Order<T>: Send {
     #[doc(alias = "Len")]
     fn len(&self) -> usize;
 
-    /// Whether no item waits.
+    /// Returns whether no item waits.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Removes and returns the next item; `None` if there is none.
+    /// Removes and returns the next item; `None` if no item waits.
     #[doc(alias = "Pop")]
     fn pop(&mut self) -> Option<T>;
 }
 
 /// First in, first out: the default order.
 ///
-/// It releases memory when it is emptied after it was long.
+/// The order releases memory when it is emptied after it was long.
 #[doc(alias = "DefaultQueue")]
 #[derive(Clone)]
 #[derive_where(Default)]
@@ -56,7 +57,7 @@ pub struct Fifo<T> {
 }
 
 impl<T> Fifo<T> {
-    /// Creates an empty order.
+    /// Creates an empty first-in, first-out order.
     pub fn new() -> Self {
         Self::default()
     }
@@ -94,7 +95,7 @@ impl<T: Send> Order<T> for Fifo<T> {
     }
 }
 
-/// The order of one queue.
+/// The container of one queue's waiting items: the built-in order, or one that the user set.
 pub(super) enum Arrangement<T> {
     /// First in, first out; items keep their hash.
     Fifo(Fifo<Hashed<T>>),
@@ -103,7 +104,7 @@ pub(super) enum Arrangement<T> {
 }
 
 impl<T: Clone + Hash> Arrangement<T> {
-    /// Uses the given order, or first in, first out.
+    /// Creates an arrangement with the given order, or with first in, first out if it is `None`.
     pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         order.map_or_else(|| Self::Fifo(Fifo::new()), Self::Given)
     }

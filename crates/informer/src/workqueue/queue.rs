@@ -1,8 +1,9 @@
-//! [`Queue`]: the queued items and the items in work. A plain struct that does not wait; it reads the clock only for
-//! metrics.
+//! [`Queue`]: the queued items and the items in work.
 //!
-//! It guarantees that an item is queued at most once, is not returned while it is in work, and is returned again
-//! if it was added in the meantime. It holds no reference to an item that is done.
+//! A plain struct that does not wait; it reads the clock only for metrics.
+//!
+//! An item is queued at most once, is not returned while it is in work, and is returned again if it was added
+//! in the meantime. The queue holds no reference to an item that is done.
 //!
 //! client-go keeps two sets, *dirty* (needs work) and *processing* (in work).
 //! The two give four combinations, so here an item has one [`Stage`], or none:
@@ -26,24 +27,24 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Queue<T> {
     hash_state: RandomState,
     stages: HashedLookup<T, Stage>,
-    /// Exactly the items whose stage is [`Stage::Queued`].
+    /// The items whose stage is [`Stage::Queued`], and no others.
     order: Arrangement<T>,
     /// Number of items in stage [`Stage::Processing`] or [`Stage::Dirtied`].
     processing: usize,
     /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// Changes since the last [`Queue::take_wake_ups`].
+    /// Changes since the last [`Queue::take_wake_ups`] for which tasks may have to be woken.
     wake_ups: WakeUps,
-    /// Measurements not reported yet; `None` without metrics.
+    /// Measurement that is not reported yet; `None` without metrics.
     observed: Option<WorkQueueObserved>,
     /// Number of accepted items.
     adds: u64,
-    /// `None` without metrics.
+    /// Measures waiting and working times; `None` without metrics.
     timing: Option<Timing<T>>,
 }
 
-/// Changes that waiting tasks may have to be woken for.
+/// Changes of a queue for which waiting tasks may have to be woken.
 #[derive(Default)]
 pub(super) struct WakeUps {
     /// Number of items put into the order.
@@ -54,11 +55,11 @@ pub(super) struct WakeUps {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It waits in the order.
+    /// The item waits for a worker, and is in the order.
     Queued,
-    /// It is in work.
+    /// The item is in work.
     Processing,
-    /// It is in work and was added again: it is queued when it is done.
+    /// The item is in work and was added again: it is queued again when it is done.
     Dirtied,
 }
 
@@ -67,7 +68,7 @@ enum Stage {
 pub(super) enum Phase {
     /// Items are accepted.
     Running,
-    /// No items are accepted, and a caller waits until all are done.
+    /// No items are accepted, and a caller waits until all items are done.
     Draining,
     /// No items are accepted, and no caller waits for items in work.
     ShutDown,
@@ -77,14 +78,14 @@ pub(super) enum Phase {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<T> {
     Item(T),
-    /// No item now; there may be one later.
+    /// No item is queued now; an item may be queued later.
     Nothing,
-    /// No item now or later.
+    /// No item is queued now, and none will be queued later.
     End,
 }
 
 impl<T: Clone + Eq + Hash> Queue<T> {
-    /// Creates an empty queue with this order, or first in, first out.
+    /// Creates an empty queue with this order, or with first in, first out if it is `None`.
     pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         Self {
             hash_state: RandomState::new(),
@@ -154,7 +155,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    /// Ends the work on an item from [`Queue::next`]. Only an `Item` calls this, once.
+    /// Ends the work on an item that [`Queue::next`] returned. Only an `Item` calls this, once.
     pub(super) fn done(&mut self, item: &Hashed<T>) {
         self.wake_ups.ending |= self.is_shutting_down();
         if let Some(timing) = &mut self.timing {
@@ -180,7 +181,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    /// A drain may follow a plain shut-down, and the reverse; the last one applies.
+    /// Starts a shut-down. A drain may follow a plain shut-down, and the reverse; the last call applies.
     pub(super) fn shut_down(&mut self, phase: Phase) {
         debug_assert_ne!(phase, Phase::Running, "a queue does not start again");
         self.phase = phase;
@@ -195,7 +196,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         self.phase != Phase::Running
     }
 
-    /// Whether no item is queued and none is in work.
+    /// Returns whether no item is queued and none is in work.
     pub(super) fn is_idle(&self) -> bool {
         self.processing == 0 && self.order.is_empty()
     }

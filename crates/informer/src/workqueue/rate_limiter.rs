@@ -1,7 +1,7 @@
 //! [`RateLimiter`]: the delay before a failed item is retried.
 //!
-//! Each limiter is a plain struct: the caller passes the time, and it never waits. All arithmetic is on integers and
-//! saturates, so the same calls give the same delays, and no number of failures overflows.
+//! Each limiter is a plain struct: the caller passes the time, and the limiter never waits. All arithmetic is
+//! on integers and saturates, so the same calls return the same delays, and no number of failures overflows.
 //!
 //! The numbers of [`controller_default`] and [`item_based_default`] are those of client-go's
 //! [`default_rate_limiters.go`](https://github.com/kubernetes/client-go/blob/master/util/workqueue/default_rate_limiters.go).
@@ -16,30 +16,30 @@ use super::lookup::Lookup;
 
 /// Determines the delay before an item is added again.
 ///
-/// The queue calls it under its lock: an implementation must be fast, must not block, and must not call its queue,
-/// which would deadlock.
+/// The queue calls a limiter under the queue's lock: an implementation must be fast, must not block, and must
+/// not call its queue, which would deadlock.
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send {
-    /// Counts a failure of `item`, and returns the delay.
+    /// Counts a failure of `item`, and returns the delay before the item is added again.
     ///
     /// `now` is the time since an origin that stays the same for the life of the queue. It never decreases.
     #[doc(alias = "When")]
     fn when(&mut self, item: &T, now: Duration) -> Duration;
 
-    /// Resets the failures of `item`, because it succeeded or was given up.
+    /// Resets the count of failures of `item`, because it succeeded or was given up.
     #[doc(alias = "Forget")]
     fn forget(&mut self, item: &T);
 
-    /// Returns the failures of `item` since it was last forgotten; 0 if failures are not counted.
+    /// Returns the number of failures of `item` since it was last forgotten; 0 if failures are not counted.
     #[doc(alias = "NumRequeues")]
     fn requeues(&self, item: &T) -> u32;
 }
 
-/// The maximum of a per-item exponential delay (5 ms to 1000 s) and a token bucket for all items (10 per second,
-/// burst 100).
+/// Returns client-go's default limiter for controllers: the maximum of two delays.
 ///
-/// The first limits the retries of an item that always fails. The second limits the load on the server when all
-/// items fail.
+/// The first is an exponential delay per item (5 ms to 1000 s), which limits the retries of an item that
+/// always fails. The second is a token bucket for all items (10 per second, burst 100), which limits the load
+/// on the server when all items fail.
 #[doc(alias = "DefaultControllerRateLimiter")]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub fn controller_default<T: Clone + Eq + Hash + Send + 'static>() -> MaxOf<T> {
@@ -51,14 +51,15 @@ pub fn controller_default<T: Clone + Eq + Hash + Send + 'static>() -> MaxOf<T> {
         .with(Bucket::every(Duration::from_millis(100), 100))
 }
 
-/// A per-item exponential delay from 1 ms to 1000 s, without a limit for all items together.
+/// Returns a limiter with an exponential delay per item (1 ms to 1000 s), without a limit for all items
+/// together.
 #[doc(alias = "DefaultItemBasedRateLimiter")]
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub fn item_based_default<T: Clone + Eq + Hash + Send + 'static>() -> ItemExponentialFailure<T> {
     ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_secs(1000))
 }
 
-/// Doubles an item's delay with each failure: `base`·2ⁿ after n earlier ones, at most `max`.
+/// Limiter that doubles an item's delay with each failure: `base`·2ⁿ after n earlier failures, at most `max`.
 ///
 /// An item stays in memory until it is forgotten.
 #[doc(alias = "ItemExponentialFailureRateLimiter")]
@@ -71,7 +72,7 @@ pub struct ItemExponentialFailure<T> {
     failures: Lookup<T, u32>,
 }
 
-/// A short delay for the first failures of an item, a long one for all others.
+/// Limiter with a short delay for the first failures of an item, and a long delay for all later failures.
 ///
 /// An item stays in memory until it is forgotten.
 #[doc(alias = "ItemFastSlowRateLimiter")]
@@ -85,9 +86,9 @@ pub struct ItemFastSlow<T> {
     failures: Lookup<T, u32>,
 }
 
-/// A token bucket for all items: each retry waits for a token and takes it.
+/// Limiter with one token bucket for all items: each retry waits for a token and takes it.
 ///
-/// It counts no failures, so `forget` has no effect.
+/// The bucket counts no failures, so `forget` has no effect.
 #[doc(alias = "BucketRateLimiter")]
 #[doc(alias = "TypedBucketRateLimiter")]
 #[derive(Clone, Debug)]
@@ -100,7 +101,7 @@ pub struct Bucket {
     full_at: Duration,
 }
 
-/// The maximum delay of several limiters, all of which count each failure.
+/// Limiter that combines several limiters: each counts every failure, and the longest delay applies.
 #[doc(alias = "MaxOfRateLimiter")]
 #[doc(alias = "TypedMaxOfRateLimiter")]
 #[derive_where(Default)]
@@ -108,7 +109,7 @@ pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }
 
-/// The delay of another limiter, at most `max`.
+/// Limiter that wraps another limiter and reduces its delay to at most `max`.
 #[doc(alias = "WithMaxWaitRateLimiter")]
 #[doc(alias = "TypedWithMaxWaitRateLimiter")]
 #[derive(Clone, Debug)]
@@ -191,10 +192,10 @@ impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemFastSlow<T> {
 // === impl Bucket ===
 
 impl Bucket {
-    /// Creates a full bucket of `burst` tokens, to which one is added every `interval`.
+    /// Creates a full bucket of `burst` tokens, to which one token is added every `interval`.
     ///
-    /// For ten per second, use an interval of 100 ms. An interval of zero disables the limit. With a burst of zero,
-    /// tokens do not accumulate, and there is still one per interval.
+    /// For ten retries per second, use an interval of 100 ms. An interval of zero disables the limit. With a
+    /// burst of zero, tokens do not accumulate, and there is still one token per interval.
     #[doc(alias = "rate.Every")]
     #[doc(alias = "rate.NewLimiter")]
     pub fn every(interval: Duration, burst: u32) -> Self {
@@ -224,13 +225,13 @@ impl<T> RateLimiter<T> for Bucket {
 // === impl MaxOf ===
 
 impl<T> MaxOf<T> {
-    /// Creates an empty set of limiters, without a delay.
+    /// Creates an empty set of limiters, which returns no delay.
     #[doc(alias = "NewMaxOfRateLimiter")]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a limiter.
+    /// Adds a limiter to this set.
     #[must_use = "the limiter is part of the returned value only"]
     pub fn with(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
         self.limiters.push(Box::new(limiter));
@@ -295,7 +296,7 @@ impl<T, L: RateLimiter<T>> RateLimiter<T> for WithMaxWait<L> {
     }
 }
 
-/// Counts a failure of `item`, and returns the number of earlier ones.
+/// Counts a failure of `item`, and returns the number of its earlier failures.
 fn count_failure<T: Clone + Eq + Hash>(failures: &mut Lookup<T, u32>, item: &T) -> u32 {
     if let Some(count) = failures.get_mut(item) {
         let earlier = *count;

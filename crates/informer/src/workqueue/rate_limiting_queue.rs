@@ -1,14 +1,14 @@
 //! [`RateLimitingQueue`]: the handle of a work queue, with waiting and a rate limiter.
 //!
-//! It guarantees that every operation takes the one lock once and does not wait while it holds it. A task that waits
-//! for an item is woken when one is added, when one is due, and at the end. Cancelling a waiting future affects no
-//! other task.
+//! Every operation acquires the queue's only lock once and does not wait while it holds the lock. A task that
+//! waits for an item is woken when an item is added, when a delayed item is due, and at the shut-down.
+//! Cancelling a waiting future affects no other task.
 //!
 //! Why no wake-up is lost: a waiting task registers before it looks for an item, so an item added in between
-//! finds it registered. The task is counted under the lock before it looks, so an `add` that finds no counted task
-//! has none to wake. One new item wakes one task, and tokio's `Notify` passes the wake-up on if that task is dropped
-//! before it runs. Every waiting task sleeps at most until the earliest delayed item is due; an earlier one wakes
-//! all of them, so any of them may be cancelled.
+//! finds the task registered. The task is counted under the lock before it looks, so an `add` that finds no
+//! counted task has none to wake. One new item wakes one task, and tokio's `Notify` passes the wake-up on if
+//! that task is dropped before it runs. Every waiting task sleeps at most until the earliest delayed item is
+//! due. A delayed item that is due earlier wakes all waiting tasks, so any of them may be cancelled.
 
 use std::fmt;
 use std::hash::Hash;
@@ -24,8 +24,8 @@ use super::shared::Shared;
 
 /// A queue of keys with delays and a rate limiter; a clone is another handle to the same queue.
 ///
-/// See the [module](super) for its guarantees. `T`'s `Clone`, `Eq`, `Hash` and `Drop` run under the queue's lock
-/// and must not call the queue.
+/// See the [module](super) for the guarantees of the queue. `T`'s `Clone`, `Eq`, `Hash` and `Drop` run under
+/// the queue's lock and must not call the queue.
 #[doc(alias = "TypedRateLimitingInterface")]
 #[doc(alias = "RateLimitingInterface")]
 #[doc(alias = "DelayingInterface")]
@@ -41,14 +41,14 @@ pub struct RateLimitingQueue<T: Clone + Eq + Hash> {
     pub(super) shared: Arc<Shared<T>>,
 }
 
-/// The next step of a task that waits for an item.
+/// The result of a look-up by a task that waits for an item.
 enum Asked<T: Clone + Eq + Hash> {
     Answered(Option<Item<T>>),
     /// No item is queued; the next delayed item, if any, is due after this time.
     Wait(Option<Duration>),
 }
 
-/// Counts a waiting task while it exists.
+/// Guard that counts a waiting task in the queue's state until the guard is dropped.
 struct Waiting<'a, T: Clone + Eq + Hash>(&'a Shared<T>);
 
 impl<'a, T: Clone + Eq + Hash> Waiting<'a, T> {
@@ -76,10 +76,10 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
             .operate(|state| state.delaying.queue().add(item));
     }
 
-    /// Adds an item after `delay`; at once if it is zero.
+    /// Adds an item after `delay`; at once if `delay` is zero.
     ///
-    /// Never blocks. If the item is delayed already, it is added once, at the earlier time. After a shut-down this
-    /// has no effect; a shut-down also drops all delayed items.
+    /// The call never blocks. If the item is delayed already, it is added once, at the earlier time. After a
+    /// shut-down the call has no effect; a shut-down also drops all delayed items.
     #[doc(alias = "AddAfter")]
     pub fn add_after(&self, item: T, delay: Duration) {
         let shared = &*self.shared;
@@ -101,15 +101,15 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         self.shared.operate(|state| state.limiter.forget(item));
     }
 
-    /// Returns how often an item failed since it was last forgotten, according to the limiter.
+    /// Returns the number of failures of an item since it was last forgotten, according to the limiter.
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self, item: &T) -> u32 {
         self.shared.requeues(item)
     }
 
-    /// Cancels a delayed item, and returns whether it was delayed.
+    /// Cancels a delayed item, and returns whether the item was delayed.
     ///
-    /// An item that is due is queued already, and stays queued.
+    /// An item whose delay is over is queued already, and stays queued.
     pub fn cancel_delayed(&self, item: &T) -> bool {
         self.shared.operate(|state| state.delaying.cancel(item))
     }
@@ -127,7 +127,8 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         })
     }
 
-    /// Returns the number of queued items, including due delayed items, without those in work.
+    /// Returns the number of queued items, including delayed items that are due; items in work are not
+    /// included.
     ///
     /// The number may have changed when the call returns; use it for display only.
     #[doc(alias = "Len")]
@@ -135,7 +136,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         self.shared.operate(|state| state.delaying.queue().len())
     }
 
-    /// Whether no item is queued; see [`RateLimitingQueue::len`].
+    /// Returns whether no item is queued; see [`RateLimitingQueue::len`].
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -146,7 +147,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
             .operate(|state| state.delaying.queue().processing())
     }
 
-    /// Returns the number of items that were dropped without a verdict.
+    /// Returns the number of items that a worker dropped without ending the work on them; see [`Item`].
     pub fn dropped_items(&self) -> u64 {
         self.shared.operate(|state| state.dropped)
     }
@@ -188,7 +189,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         }
     }
 
-    /// Stops accepting items, and drops delayed ones.
+    /// Stops accepting items, and drops delayed items.
     ///
     /// Workers receive the remaining queued items, and then `None`. The call returns at once, and ends all waiting
     /// drains.
@@ -198,8 +199,9 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
             .operate(|state| state.delaying.shut_down(Phase::ShutDown));
     }
 
-    /// Like [`RateLimitingQueue::shut_down`], and waits until no item is queued and none is in work, or until a
-    /// later `shut_down`.
+    /// Shuts the queue down and waits until no item is queued and none is in work.
+    ///
+    /// The wait also ends at a later [`RateLimitingQueue::shut_down`].
     ///
     /// Workers must continue to call `get` until it returns `None`. Delayed items are dropped. Several tasks may
     /// wait; all waits end together.
@@ -220,7 +222,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         }
     }
 
-    /// Whether a shut-down of either kind has started.
+    /// Returns whether a shut-down of either kind has started.
     #[doc(alias = "ShuttingDown")]
     pub fn is_shutting_down(&self) -> bool {
         self.shared

@@ -1,4 +1,4 @@
-//! [`Shared`]: the state behind the handles and items of one work queue, and which tasks an operation wakes.
+//! [`Shared`]: the state that the handles and items of one work queue share, and the choice of tasks to wake.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::queue::Phase;
 use super::rate_limiter::RateLimiter;
 use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
 
-/// The state behind the handles and items of one queue.
+/// The state that the handles and items of one queue share.
 pub(super) struct Shared<T: Clone + Eq + Hash> {
     pub(super) state: Mutex<State<T>>,
-    /// Notified when a task that waits for an item must look again.
+    /// Notified when tasks that wait for an item must look for one again.
     pub(super) ready: Notify,
     /// Notified when a drain has ended.
     pub(super) drained: Notify,
-    /// Origin of the times of the delaying queue and the limiter.
+    /// Time that the delaying queue and the limiter use as zero.
     pub(super) origin: Instant,
     /// Receives waiting and working times; `None` without metrics.
     pub(super) metrics: Option<Box<dyn WorkQueueMetrics>>,
@@ -28,7 +28,7 @@ pub(super) struct Shared<T: Clone + Eq + Hash> {
 
 pub(super) struct State<T> {
     pub(super) delaying: DelayingQueue<T>,
-    /// Number of tasks that wait for an item, or are about to.
+    /// Number of tasks that wait for an item, or are about to wait.
     pub(super) waiting: usize,
     pub(super) limiter: Box<dyn RateLimiter<T>>,
     pub(super) dropped: u64,
@@ -37,16 +37,16 @@ pub(super) struct State<T> {
     pub(super) retries: u64,
 }
 
-/// The tasks to wake after an operation.
+/// The tasks that are woken after an operation.
 enum Wake {
     None,
     One,
     All,
-    /// All waiting tasks and drains.
+    /// All tasks that wait for an item, and all callers that wait for the end of a drain.
     Drains,
 }
 
-/// The end of the work on an item.
+/// How the work on an item ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Done,
@@ -54,7 +54,7 @@ pub(super) enum Verdict {
     Retry,
     RetryAfter(Duration),
     GiveUp,
-    /// The item was dropped without a verdict.
+    /// The worker dropped the item without another verdict.
     Dropped,
 }
 
@@ -69,10 +69,10 @@ impl<T: Clone + Eq + Hash> Shared<T> {
         self.operate(|state| state.end(item, verdict, || self.now()));
     }
 
-    /// Runs an operation under the lock, and then wakes the tasks that it concerns.
+    /// Runs an operation under the lock, and then wakes the waiting tasks that the operation affects.
     ///
-    /// Due items are queued first, so no operation finds an item delayed after its time. The clock, which costs more
-    /// than everything else, is read only if items are delayed.
+    /// Due items are queued first, so no operation finds an item delayed after its time. The clock is read
+    /// only if items are delayed, because reading it takes longer than everything else.
     pub(super) fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
         let earliest = state.delaying.earliest();
@@ -159,7 +159,7 @@ impl<T: Clone + Eq + Hash> State<T> {
         }
     }
 
-    /// `earliest` is the time of the first delayed item before the operation.
+    /// Returns the tasks to wake. `earliest` is the time of the first delayed item before the operation.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

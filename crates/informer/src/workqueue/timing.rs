@@ -1,6 +1,6 @@
-//! [`Timing`]: measures how long items wait and are in work, for a queue with metrics.
+//! [`Timing`]: measures how long items wait for a worker and are in work, for a queue with metrics.
 //!
-//! It guarantees that an item's wait starts when it is first added after it was last taken, and that no state is
+//! The waiting time of an item starts when it is first added after a worker last received it. No state is
 //! kept for an item that is neither queued nor in work.
 
 use derive_where::derive_where;
@@ -17,13 +17,13 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
-    /// Start of work on each item, by sequence number; the first is the oldest.
+    /// Time at which the work on each item started, by sequence number; the first entry is the oldest.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }
 
 impl<T: Clone + Eq + Hash> Timing<T> {
-    /// Starts an item's wait. The queue does not call it for an item that is already queued.
+    /// Records that an item starts to wait. The queue does not call this for an item that is already queued.
     pub(super) fn added(&mut self, item: &T) {
         self.added.insert(item.clone(), Instant::now());
     }
@@ -44,7 +44,7 @@ impl<T: Clone + Eq + Hash> Timing<T> {
         Some(WorkQueueObserved::Worked(started.elapsed()))
     }
 
-    /// Writes the items in work into a sample.
+    /// Writes the times of the items in work into a sample.
     pub(super) fn sample(&self, sample: &mut WorkQueueSample) {
         let now = Instant::now();
         let ages = self.running.values().map(|started| now - *started);

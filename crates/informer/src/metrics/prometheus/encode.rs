@@ -1,4 +1,4 @@
-//! Encodes a scrape: all series, family by family.
+//! Writes all series of a scrape, one metric family after the other.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -16,18 +16,18 @@ use crate::object::ResourceVersion;
 /// Number of digits of a revision that a float represents exactly; client-go exports as many.
 const REVISION_DIGITS: usize = 15;
 
-/// How a family reads its value from what a set of labels has.
+/// Type of a metric family, and the function that reads its value for one set of labels.
 enum Value<T> {
     Gauge(fn(&T) -> u64),
-    /// In seconds; without a value, these labels have no series.
+    /// A gauge in seconds; a set of labels for which the function returns `None` has no series.
     Seconds(fn(&T) -> Option<Duration>),
     Counter(fn(&T) -> u64),
     Histogram(fn(&T) -> &Histogram),
-    /// One counter per value of this label.
+    /// A counter for each value of this additional label.
     Tally(&'static str, fn(&T) -> &Tally),
 }
 
-/// Name and help of a family, and its value.
+/// Name, help text and value of a metric family.
 type Row<T> = (&'static str, &'static str, Value<T>);
 
 #[rustfmt::skip] // one row per family
@@ -77,14 +77,14 @@ const WORK_QUEUE: [Row<WorkQueue>; 7] = [
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// All values of one set of labels, at one moment.
+/// The values of all informers with one set of labels, at the time of a scrape.
 struct Informer {
     identity: InformerIdentity,
     series: Arc<InformerSeries>,
     gauges: Gauges,
 }
 
-/// The sums over all informers with the same labels.
+/// Current values, combined over all informers with the same labels.
 #[derive(Default)]
 struct Gauges {
     queued: usize,
@@ -95,14 +95,14 @@ struct Gauges {
     unsynced: usize,
     broken: usize,
     index_errors: u64,
-    /// Values and entries by the index's name.
+    /// Number of values and number of entries of each index, by the index's name.
     indices: BTreeMap<Arc<str>, (usize, usize)>,
     handlers: BTreeMap<Arc<str>, Handler>,
     last_event: Option<Duration>,
     last_bookmark: Option<Duration>,
 }
 
-/// The sums over all handlers with one name.
+/// Current values, combined over all handlers with the same name.
 #[derive(Clone, Copy, Default)]
 struct Handler {
     depth: usize,
@@ -198,14 +198,14 @@ fn sum(samples: &[WorkQueueSample]) -> WorkQueueSample {
     sum
 }
 
-/// Returns 0 for a revision that is not a number.
+/// Returns the last 15 digits of a revision, or 0 if the revision is not a number.
 fn last_digits(revision: &ResourceVersion) -> u64 {
     let text = revision.to_string();
     let last = text.len().saturating_sub(REVISION_DIGITS);
     text.get(last..).unwrap_or_default().parse().unwrap_or(0)
 }
 
-/// What has a set of labels.
+/// A value with a set of Prometheus labels.
 trait Labelled {
     fn labels(&self) -> Labels<'_>;
 
@@ -235,7 +235,7 @@ impl Labelled for WorkQueue {
     }
 }
 
-/// Writes families.
+/// Writes metric families in the Prometheus format.
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {

@@ -1,4 +1,4 @@
-//! What the library logs, through [`tracing`](https://docs.rs/tracing), and at which level.
+//! Describes what the library logs, through [`tracing`](https://docs.rs/tracing), and at which level.
 //!
 //! # Spans
 //!
@@ -55,8 +55,8 @@
 //! | DEBUG | `forcing a resync` | |
 //! | DEBUG | `a list has not removed the difference`, `not checked: the queue does not become empty`: from consistency checks | `difference` |
 //!
-//! Lines over a limit are counted, not written. The count is logged with the next line of the same kind, or
-//! when a watch ends; no timer wakes a task to log it.
+//! Log lines over a limit are counted, not written. The count is logged with the next line of the same kind,
+//! or when a watch ends; no timer wakes a task to log it.
 //!
 //! Nothing is logged per change of an object, unless the change is faulty. Names of objects, fields and
 //! positions are logged, but never their content, because an object may be a Secret. Request headers are not
@@ -69,10 +69,10 @@ pub(crate) use self::log_limiter::{LINES_PER_WINDOW, LogLimiter};
 
 use tracing::Span;
 
-/// Maximum names that [`first_few`] lists.
+/// Maximum number of names that [`first_few`] lists.
 const NAMES_LISTED: usize = 3;
 
-/// Joins names as `a`, `a, b` or `a, b, c and 2 more`.
+/// Joins names to a text of the form `a`, `a, b` or `a, b, c and 2 more`.
 pub(crate) fn first_few<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     let first: Vec<_> = names.clone().take(NAMES_LISTED).collect();
     let more = names.count() - first.len();
@@ -83,12 +83,12 @@ pub(crate) fn first_few<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Str
     }
 }
 
-/// The span of an informer.
+/// Creates the span of an informer, without a parent.
 pub(crate) fn informer_span(name: &str, kind: &str) -> Span {
     tracing::error_span!(parent: None, "informer", name, kind)
 }
 
-/// The span of one of its handlers.
+/// Creates the span of one handler, inside the span of its informer.
 pub(crate) fn handler_span(informer: &Span, name: &str) -> Span {
     tracing::error_span!(parent: informer, "handler", name)
 }

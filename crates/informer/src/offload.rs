@@ -7,17 +7,19 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Maximum workers of the runtime that one task uses beside its own. More would only compete with the worker
-/// that produces the work.
+/// Maximum number of the runtime's workers that one task uses for its computations besides its own worker.
+/// More workers would only compete with the one that produces the work.
 pub(crate) const WIDTH_MAX: usize = 8;
 
-/// Minimum number of objects for which work per object is offloaded. Such work takes some microseconds per
-/// object, so fewer objects keep a thread for one or two milliseconds; offloading costs a twentieth of that.
+/// Minimum number of objects for which work on each object is moved to the pool for blocking work. Such work
+/// takes some microseconds per object, so fewer objects occupy a thread for at most one or two milliseconds;
+/// moving the work costs a twentieth of that.
 pub(crate) const OFFLOADED_MIN: usize = 500;
 
 /// Runs a long computation on the runtime's pool for blocking work, and returns its result.
 ///
-/// Panics if the computation panics. Never completes if the runtime shuts down before the computation starts.
+/// The future panics if the computation panics. It never completes if the runtime shuts down before the
+/// computation starts.
 ///
 /// # Cancel safety
 /// Dropping the future does not stop a computation that has started: it runs to completion, and the pool
@@ -32,8 +34,8 @@ pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Sen
     }
 }
 
-/// Runs a test in paused time on one thread, with one thread for blocking work. The argument of the test
-/// occupies that pool until its result is dropped.
+/// Runs a test in paused time on one thread, with one thread for blocking work. The test gets a function that
+/// occupies this thread until its result is dropped.
 #[cfg(test)]
 pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -44,7 +46,7 @@ pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     runtime.unwrap().block_on(async { test(Held::new).await });
 }
 
-/// Occupies the pool: offloaded work starts when this is dropped.
+/// Occupies the thread for blocking work: offloaded work starts only when this is dropped.
 #[cfg(test)]
 pub(crate) struct Held(
     #[expect(dead_code, reason = "dropping it ends the wait")] std::sync::mpsc::Sender<()>,
@@ -59,8 +61,8 @@ impl Held {
     }
 }
 
-/// Drops a value on the runtime's pool for blocking work, because dropping it takes long. Without a runtime
-/// it is dropped in place.
+/// Drops a value on the runtime's pool for blocking work, because dropping a large value takes long. Without
+/// a runtime the value is dropped in place.
 pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     match Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn_blocking(move || drop(garbage))),
@@ -68,8 +70,8 @@ pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     }
 }
 
-/// Number of other tasks that can run in parallel to the calling task: the runtime's workers minus one, at
-/// most [`WIDTH_MAX`]; 0 on a runtime with one thread or without a runtime.
+/// Returns the number of other tasks that can run in parallel to the calling task: the runtime's workers
+/// minus one, at most [`WIDTH_MAX`]; 0 on a runtime with one thread or without a runtime.
 pub(crate) fn width_here() -> usize {
     let width = Handle::try_current().map_or(0, |handle| match handle.runtime_flavor() {
         RuntimeFlavor::CurrentThread => 0,

@@ -1,6 +1,7 @@
-//! [`OrderedTasks`]: computations on other workers of the runtime, with results in the order of submission.
+//! [`OrderedTasks`] runs computations on other workers of the runtime, and returns their results in the order
+//! in which the computations were started.
 //!
-//! On a runtime with one thread it accepts no computations, so that a simulation stays deterministic.
+//! On a runtime with one thread, it accepts no computations, so that a simulation stays deterministic.
 
 use std::{collections::VecDeque, panic::resume_unwind};
 
@@ -8,29 +9,31 @@ use tokio::task::{JoinSet, yield_now};
 
 use crate::offload::width_here;
 
-/// Maximum computations per worker, including the task's own. An idle worker sleeps and wakes late on another
-/// processor: with one computation per worker, events were a seventh slower.
+/// Maximum number of computations per worker of the runtime, including the worker of the task itself. With
+/// one computation per worker, idle workers slept and woke late on another processor, and events were a
+/// seventh slower.
 const PER_WORKER: usize = 2;
 
-/// Items that a computation processes before it yields: for pods, a third of a millisecond's work.
+/// Number of items that a computation processes before it yields to other tasks: for pods, a third of a
+/// millisecond's work.
 const TURN: usize = 8;
 
-/// Computations in progress, a few for each worker of the runtime.
+/// A queue of computations in progress, a few for each worker of the runtime.
 ///
-/// While the task waits for a result, its worker takes part. The computations are tasks of the same runtime
-/// and not threads of their own: threads would compete for processors, find their caches cold, and free memory
-/// that another thread allocated. Dropping this ends the computations.
+/// While the owning task waits for a result, its worker runs computations too. The computations are tasks of
+/// the same runtime and not threads of their own: threads would compete for processors, find their caches
+/// cold, and free memory that another thread allocated. Dropping the queue cancels the computations.
 pub(crate) struct OrderedTasks<T> {
     width: usize,
     tasks: JoinSet<Option<(u64, Vec<T>)>>,
-    /// A slot per computation, oldest first; `None` until its result arrives.
+    /// The results of each computation, oldest first; `None` until the computation has completed.
     results: VecDeque<Option<Vec<T>>>,
-    /// The number of the oldest computation.
+    /// The number of the oldest computation in progress. Computations are numbered from 0.
     oldest: u64,
 }
 
 impl<T: Send + 'static> OrderedTasks<T> {
-    /// Creates one for the current runtime.
+    /// Creates an empty queue for the workers of the current runtime.
     pub(crate) fn here() -> Self {
         Self {
             width: match width_here() {
@@ -43,7 +46,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
         }
     }
 
-    /// Whether no computation is accepted, because the runtime has only the task's own thread.
+    /// Whether no computation is accepted, because the runtime has no other worker than the calling task's.
     pub(crate) fn is_without(&self) -> bool {
         self.width == 0
     }
@@ -56,7 +59,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
         self.results.is_empty()
     }
 
-    /// Starts to compute a result for each item.
+    /// Starts a computation that calls `compute` for each item.
     pub(crate) fn begin<I: Send + 'static>(
         &mut self,
         items: Vec<I>,
@@ -79,8 +82,8 @@ impl<T: Send + 'static> OrderedTasks<T> {
         self.tasks.spawn(std::future::ready(None));
     }
 
-    /// Waits for the results of the oldest computation. Never completes if there is none; panics if that
-    /// computation panicked.
+    /// Waits for the oldest computation and returns its results. Never completes if there is no computation;
+    /// panics if the computation panicked.
     ///
     /// # Cancel safety
     /// Dropping the future loses no result.

@@ -1,10 +1,10 @@
 //! Converts a panic in user code into an error about the object that the code was called for.
 //!
-//! Guarantees: it catches panics of functions that are called for one object: `Deserialize`, a transform, a
-//! key function or an index function. The error names the function. It does not contain the panic message,
-//! which may quote the object, and the object may be a Secret; the program's panic hook has printed the
-//! message already. In a program built with `panic = "abort"` nothing is caught, and the first panic ends
-//! the process.
+//! Guarantees: the module catches panics of functions that are called for one object: `Deserialize`, a
+//! transform, a key function or an index function. The error names the function. It does not contain the
+//! panic message, which may quote the object, and the object may be a Secret; the program's panic hook has
+//! printed the message already. In a program built with `panic = "abort"` nothing is caught, and the first
+//! panic ends the process.
 
 use std::{
     any::Any,
@@ -13,7 +13,7 @@ use std::{
 
 use crate::limits::{MESSAGE_BYTES, one_line};
 
-/// The called code panicked.
+/// The error when the called code has panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked;
 
@@ -28,7 +28,7 @@ pub(crate) fn confined<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
 
 /// Returns the message of a panic as one line of at most [`MESSAGE_BYTES`].
 ///
-/// Not for code that is called for one object: its message may quote the object.
+/// Do not use this for code that is called for one object: its panic message may quote the object.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

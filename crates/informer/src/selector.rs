@@ -16,12 +16,12 @@
 //! | requirement | selects objects |
 //! | --- | --- |
 //! | `key` | that have the label |
-//! | `!key` | that don't have it |
+//! | `!key` | that do not have the label |
 //! | `key=a`, `key==a` | whose label is `a` |
 //! | `key!=a` | whose label is not `a`, or is missing |
 //! | `key in (a,b)` | whose label is `a` or `b` |
-//! | `key notin (a,b)` | whose label is neither, or is missing |
-//! | `key>5`, `key<5` | whose label is an integer above, or below |
+//! | `key notin (a,b)` | whose label is neither `a` nor `b`, or is missing |
+//! | `key>5`, `key<5` | whose label is an integer above 5, or below 5 |
 //!
 //! The empty string selects all objects. A requirement without a value has the empty value: `key=` and `key
 //! in ()` select objects whose label is empty.

@@ -1,7 +1,8 @@
-//! [`ListerWatcher`] requests lists and watches, and a [`Response`] is a byte stream with a content type.
+//! [`ListerWatcher`] requests lists and watches from a server; a [`Response`] is a byte stream with a content
+//! type.
 //!
-//! The module does not interpret the bytes; the codec does. Dropping a future or a stream of this module cancels its
-//! request.
+//! The module does not interpret the bytes of a response. Dropping a future or a stream of this module
+//! cancels its request.
 
 mod body;
 #[cfg(feature = "client")]
@@ -24,10 +25,10 @@ use futures_core::{Stream, future::BoxFuture};
 
 use crate::object::ResourceVersion;
 
-/// The body of a response. Chunks may end anywhere, also inside an object.
+/// The body of a response, as a stream of chunks. A chunk may end anywhere, even inside an object.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
 
-/// The response to a list or a watch: a body and its content type.
+/// The response to a list or watch request: a body and its content type.
 ///
 /// A [`ByteStream`] converts into a JSON response with `into()`.
 pub struct Response {
@@ -50,7 +51,7 @@ impl Response {
         &self.content_type
     }
 
-    /// Returns the body.
+    /// Returns the body as a stream of chunks.
     pub fn into_body(self) -> ByteStream {
         self.body
     }
@@ -79,21 +80,22 @@ impl fmt::Debug for Response {
     }
 }
 
-/// The content type of JSON.
+/// The content type of a response in JSON.
 const JSON: &str = "application/json";
 
-/// Lists and watches one collection of objects: one kind, in all namespaces or in one.
+/// Lists and watches one collection of objects: the objects of one kind, in all namespaces or in one
+/// namespace.
 ///
-/// Implement it to read objects from another source than a Kubernetes client: a file, another protocol, a proxy. The
-/// bytes have the format of the Kubernetes API: a list is one JSON object with `items`, and a watch is a sequence
-/// of JSON objects `{"type": …, "object": …}`.
+/// Implement this trait to read objects from another source than a Kubernetes client: a file, another
+/// protocol, a proxy. The bytes have the format of the Kubernetes API: a list is one JSON object with
+/// `items`, and a watch is a sequence of JSON objects `{"type": …, "object": …}`.
 ///
 /// Revisions must grow, as those of a server do: a later event or list must not have an older revision. The
 /// informer treats an older list, or an older event, as a server that was restored from a backup, and lists all
 /// objects again. Revisions that are not numbers have no order and are not compared, so a restore is not detected.
 #[doc(alias = "ListWatch")]
 pub trait ListerWatcher: Send + Sync + 'static {
-    /// Requests a list, or one page of it.
+    /// Sends a list request, and returns its response: the whole list, or one page of it.
     ///
     /// The future resolves when the server has accepted the request. If the server rejects it, the result is an
     /// error.
@@ -102,12 +104,12 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// Dropping the future or the stream cancels the request. No state is kept.
     fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>>;
 
-    /// Requests a list whose caller reads only names, uids and revisions, for a
-    /// [consistency check](crate::shared_informer::Builder::consistency_check).
+    /// Sends a list request for a [consistency check](crate::shared_informer::Builder::consistency_check),
+    /// which reads only the names, uids and revisions of objects.
     ///
-    /// The default implementation calls [`ListerWatcher::list`], which is always correct. A source that can omit the
-    /// other fields saves their transfer. A source that wraps a [`ListWatch`](client::ListWatch) should forward
-    /// this call.
+    /// The default implementation calls [`ListerWatcher::list`], which is always correct. A source that can
+    /// omit the other fields saves their transfer. A source that wraps a [`ListWatch`](client::ListWatch)
+    /// should forward this call.
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].
@@ -123,12 +125,13 @@ pub trait ListerWatcher: Send + Sync + 'static {
 
     /// Whether the source supports watches with `sendInitialEvents`.
     ///
-    /// Such a watch first delivers all current objects, then a bookmark with the annotation
-    /// `k8s.io/initial-events-end: "true"`.
+    /// A watch with `sendInitialEvents` first delivers all current objects, then a bookmark with the
+    /// annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// The default is `false`, and the informer then uses lists. It also does not check after a lost connection
-    /// whether the server still has the last revision, because the source may ignore that parameter. So a server that
-    /// was restored from a backup is detected only by a list, or by an event that is older than the cached object.
+    /// The default is `false`, and the informer then uses lists. Also, after a lost connection, the informer
+    /// then does not check whether the server still has the last revision, because the source may ignore the
+    /// parameter for that. So a server that was restored from a backup is detected only by a list, or by an
+    /// event that is older than the cached object.
     ///
     /// A source that wraps a [`ListWatch`](client::ListWatch) should forward this call.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
@@ -136,17 +139,18 @@ pub trait ListerWatcher: Send + Sync + 'static {
         false
     }
 
-    /// Returns an exact description of the listed objects.
+    /// Returns a text that exactly describes which objects the source lists.
     ///
-    /// Two sources with the same description get the same objects from the same server. The default is `None`: there
-    /// is no description, and the cache is neither saved nor loaded.
+    /// Two sources with the same description receive the same objects from the same server. The default is
+    /// `None`: there is no description, and the cache is neither saved nor loaded.
     fn collection(&self) -> Option<String> {
         None
     }
 
-    /// Returns a text that identifies the server. It is requested only if the cache is saved.
+    /// Returns a text that identifies the server. The informer calls this only if the cache is saved.
     ///
-    /// It must be unique, and must not change. The default is `None`: the server is unknown.
+    /// The text must be unique to the server, and must not change. The default is `None`: the server is
+    /// unknown.
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].
@@ -154,53 +158,55 @@ pub trait ListerWatcher: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Returns the listed namespace, for names and metrics; `None`, the default, for all namespaces or an unknown
-    /// one.
+    /// Returns the namespace that the source lists, for names and metrics. The default is `None`: the source
+    /// lists all namespaces, or its namespace is unknown.
     fn namespace(&self) -> Option<String> {
         None
     }
 
-    /// Returns a description for logs and errors: a kind, optionally with namespace and selectors.
+    /// Returns a description of the source for logs and errors: a kind, optionally with namespace and
+    /// selectors.
     fn description(&self) -> String {
         UNDESCRIBED.to_owned()
     }
 }
 
-/// The default description of a source.
+/// The description of a source that does not describe itself.
 pub(crate) const UNDESCRIBED: &str = "objects";
 
-/// The options of one list or watch request. `None`, unset and empty values are not sent.
+/// The query parameters of one list or watch request. `None`, unset and empty values are not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
-    /// `labelSelector`.
+    /// The parameter `labelSelector`: selects objects by their labels.
     pub label_selector: Option<String>,
-    /// `fieldSelector`.
+    /// The parameter `fieldSelector`: selects objects by their fields.
     pub field_selector: Option<String>,
-    /// `resourceVersion`.
+    /// The parameter `resourceVersion`: the revision at which to list, or after which to watch.
     pub resource_version: ResourceVersion,
-    /// `resourceVersionMatch`.
+    /// The parameter `resourceVersionMatch`: how `resourceVersion` restricts a list.
     pub resource_version_match: Option<ResourceVersionMatch>,
-    /// `limit`: objects per page; without it, a list has one page.
+    /// The parameter `limit`: the maximum number of objects per page. Without it, a list has one page.
     pub limit: Option<u32>,
-    /// `continue`: the token from the previous page.
+    /// The parameter `continue`: the token from the previous page of the list.
     pub continue_token: Option<String>,
-    /// `timeoutSeconds`: time after which the server ends a watch.
+    /// The parameter `timeoutSeconds`: the time in seconds after which the server ends a watch.
     pub timeout_seconds: Option<u32>,
-    /// `allowWatchBookmarks`.
+    /// The parameter `allowWatchBookmarks`: whether the server may send bookmarks in a watch.
     pub allow_watch_bookmarks: bool,
-    /// `sendInitialEvents`: requests a streaming list.
+    /// The parameter `sendInitialEvents`: whether a watch first sends all current objects, as a streaming
+    /// list.
     pub send_initial_events: Option<bool>,
-    /// Other parameters, such as `shardSelector`; they are sent unchanged.
+    /// Other parameters as pairs of name and value, such as `shardSelector`; they are sent unchanged.
     pub extra: Vec<(String, String)>,
 }
 
-/// How `resourceVersion` restricts the response.
+/// How the parameter `resourceVersion` of a list restricts the state that the server returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceVersionMatch {
-    /// Exactly the state at that revision.
+    /// The list is exactly the state at that revision.
     Exact,
-    /// Any state at least as new.
+    /// The list is any state at least as new as that revision.
     NotOlderThan,
 }
 

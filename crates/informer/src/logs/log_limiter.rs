@@ -1,30 +1,32 @@
-//! [`LogLimiter`]: limits log lines of one kind per minute, and counts the rest.
+//! [`LogLimiter`] limits the log lines of one kind that are written per minute, and counts the rest.
 //!
-//! It does no I/O and reads no clock; the caller passes the time.
+//! The limiter writes no lines itself and reads no clock; the caller passes the time.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Maximum lines of one kind per [`WINDOW`], or per list: enough to show what the cases have in common.
+/// Maximum number of lines of one kind per [`WINDOW`], or per list: enough to show what the logged cases have
+/// in common.
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
-/// Interval after which lines are written again. One kind of line alone adds at most 14,400 lines and 1,440
-/// counts to a day's log.
+/// Interval from the first line after which further lines are written again. One kind of line adds at most
+/// 14,400 lines and 1,440 counts to a day's log.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Counts the lines of one kind in the current window.
+/// Counts the log lines of one kind in the current window.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter {
-    /// Start of the window; `None` before the first line.
+    /// Time of the first line in the window; `None` if no line was counted yet.
     began: Option<Instant>,
     lines: usize,
 }
 
 impl LogLimiter {
-    /// Returns how many lines of an expired window were not written, once.
+    /// Ends the window if it has expired, and returns the number of its lines that were not written; returns
+    /// 0 otherwise.
     ///
-    /// Call it before each line: no timer reports the count at the end of a window.
+    /// Call this before each call of [`line`](Self::line): no timer reports the count at the end of a window.
     pub(crate) fn left_out(&mut self, now: Instant) -> usize {
         let is_over = |began| now.duration_since(began) >= WINDOW;
         if !self.began.is_some_and(is_over) {

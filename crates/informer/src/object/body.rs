@@ -374,8 +374,7 @@ pub(crate) trait Housekeeping<K>: Send {
     /// Called with each object before the reflector passes it to the queue.
     fn handed_on(&mut self, object: &Object<K>);
 
-    /// Called when all received objects were passed to the queue, and no further bytes of the server have
-    /// arrived.
+    /// Called at a bookmark, when all objects received before it were passed to the queue.
     fn paused(&mut self);
 
     /// Called after the objects of a received chunk were decoded. `more_comes` is whether more objects of a

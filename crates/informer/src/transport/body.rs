@@ -1,7 +1,7 @@
-//! [`Body`]: reads a response body with a deadline.
+//! [`Body`] reads a response body chunk by chunk, with a deadline.
 //!
-//! Guarantees: received bytes are returned even if the deadline has passed. A deadline needs no timer call while
-//! bytes arrive, because a server may send a chunk for every object.
+//! Guarantees: received bytes are returned even if the deadline has passed. While bytes arrive, a new
+//! deadline needs no timer call, because a server may send a chunk for every object.
 
 use std::{
     fmt,
@@ -16,15 +16,15 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::{ByteStream, Error, Response};
 use crate::codec::Codec;
 
-/// A body and its timer.
+/// A response body, and the timer of its deadline.
 pub(crate) struct Body {
     codec: Codec,
     chunks: ByteStream,
-    /// Fires at the current deadline, or at an earlier one.
+    /// The timer that fires at the current deadline, or at an earlier one.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// No bytes arrived before the deadline.
+/// The error when no bytes arrived before the deadline.
 #[derive(Debug)]
 pub(crate) struct Late;
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Body {
 
 impl Body {
     /// # Errors
-    /// The content type is not supported.
+    /// The response has a content type that the library does not support.
     pub(crate) fn new(response: Response) -> Result<Self, Error> {
         Ok(Self {
             codec: Codec::of_content_type(response.content_type())?,
@@ -49,10 +49,11 @@ impl Body {
         self.codec
     }
 
-    /// Returns the next chunk; `None` at the end, or [`Late`] if none arrives before the deadline.
+    /// Waits for the next chunk and returns it; returns `None` at the end of the body, or [`Late`] if no
+    /// chunk arrives before the deadline.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no bytes.
     pub(crate) async fn next(
         &mut self,
         deadline: Option<Instant>,
@@ -74,7 +75,8 @@ impl Body {
         }
     }
 
-    /// Deadlines mostly move later, so the timer is reset only when it fires.
+    /// Completes when the deadline has passed. Deadlines mostly move later, so the timer is reset only when
+    /// it fires.
     fn poll_deadline(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<Late> {
         let timer = self
             .timer

@@ -1,8 +1,9 @@
-//! [`ListWatch`]: lists and watches with a [`kube_client::Client`]; [`connect`] creates a suitable client.
+//! [`ListWatch`] lists and watches objects with a [`kube_client::Client`]; [`connect`] creates a suitable
+//! client.
 //!
-//! Any `kube_client::Client` is accepted. A client that kube builds retries 429, 503 and 504 by itself, for minutes
-//! and without a report. [`connect`] disables these retries, so that the reflector sees every error and backs off
-//! once.
+//! Any `kube_client::Client` is accepted. A client that kube builds retries 429, 503 and 504 by itself, for
+//! minutes and without reporting it. [`connect`] disables these retries, so that the reflector receives every
+//! error and backs off once.
 
 mod classify;
 #[cfg(feature = "http2")]
@@ -36,23 +37,24 @@ use crate::{
     selector::Selector,
 };
 
-/// The `User-Agent` that [`connect`] sends if the configuration has none.
+/// The `User-Agent` header that [`connect`] sends if the configuration has none.
 pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION"));
 
-/// `Accept` header for an object's metadata alone.
+/// `Accept` header of a request for the metadata of objects alone.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// `Accept` header for a list of metadata.
+/// `Accept` header of a list request for the metadata of objects alone.
 const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// `Accept` header for a list of metadata, or of whole objects from a server that can't omit fields.
+/// `Accept` header of a list request for the metadata of objects alone, or for whole objects if the server
+/// can't omit the other fields.
 const METADATA_IF_IT_CAN: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// Creates a client for informers from a kube configuration.
 ///
-/// It has kube's authentication, a `User-Agent`, and none of kube's own retries, so that a response with 429
-/// causes one back-off.
+/// The client has kube's authentication, a `User-Agent`, and none of kube's own retries, so that a response
+/// with 429 causes one back-off.
 ///
 /// With feature `http2`, and unless the configuration names a proxy, all informers of the client
 /// share one connection to a server that offers HTTP/2 in the TLS handshake. Without the feature,
@@ -73,12 +75,12 @@ const METADATA_IF_IT_CAN: &str =
 /// User and password in the address (`https://USER:PASSWORD@HOST`) are removed, because kube does not send them,
 /// but logs them.
 ///
-/// Must be called inside a Tokio runtime, because the client spawns tasks.
+/// The function must be called inside a Tokio runtime, because the client spawns tasks.
 ///
 /// # Errors
-/// kube can't build the client, for example because a CA can't be read or a proxy is invalid; or the address lacks
-/// `http` or `https`, for which kube's client would panic. With feature `http2`, also TLS without one of the
-/// sets of features above; the error names them.
+/// kube can't build the client, for example because a CA can't be read or a proxy is invalid; or the address
+/// lacks `http` or `https`, for which kube's client would panic. With feature `http2`, another error is that
+/// `kube-client` has none of the sets of TLS features above; the error names them.
 pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {
     check_address(&config)?;
     identify(&mut config);
@@ -93,11 +95,11 @@ pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::E
 
 /// Like [`connect`], for a server that is known to support HTTP/2, with or without TLS.
 ///
-/// Proxies are not used.
+/// The client ignores proxies in the configuration.
 ///
 /// # Errors
-/// The errors of [`connect`]; and an `https` address if `kube-client` lacks the feature `rustls-tls`. With a
-/// server that supports HTTP/1.1 only, every request fails.
+/// The function returns the errors of [`connect`], and an error for an `https` address if `kube-client` lacks
+/// the feature `rustls-tls`. With a server that supports HTTP/1.1 only, every request fails.
 #[cfg(feature = "http2")]
 pub fn connect_with_prior_knowledge(
     mut config: kube_client::Config,
@@ -108,7 +110,7 @@ pub fn connect_with_prior_knowledge(
 }
 
 /// # Errors
-/// The address is incomplete: `HOST:PORT`, or only a path.
+/// The address of the server is incomplete: `HOST:PORT`, or only a path.
 fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error> {
     let mut parts = config.cluster_url.clone().into_parts();
     // The path may be missing; scheme and host may not.
@@ -125,7 +127,8 @@ fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error>
     }
 }
 
-/// Sets what the configuration must not change.
+/// Disables kube's retries, removes user and password from the address, and sets the `User-Agent` if the
+/// configuration has none.
 fn identify(config: &mut kube_client::Config) {
     config.default_retry = false;
     let mut address = config.cluster_url.clone().into_parts();
@@ -144,20 +147,21 @@ fn identify(config: &mut kube_client::Config) {
     }
 }
 
-/// Changes the options of each list and watch request before it is sent.
+/// A function that changes the options of each list and watch request before it is sent.
 pub type TweakListOptions = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 
-/// Lists and watches the objects of one kind, in all namespaces or in one.
+/// Lists and watches the objects of one kind with a Kubernetes client, in all namespaces or in one.
 ///
-/// It builds its own queries, because kube's parameters can't express the rules for resource versions. The type `K`
-/// determines the URL and the representation only: `PartialObjectMeta<K>` requests metadata alone.
+/// `ListWatch` builds its own queries, because kube's parameters can't express the rules for resource
+/// versions. The type `K` determines only the URL and the representation: `PartialObjectMeta<K>` requests
+/// metadata alone.
 #[doc(alias = "NewListWatchFromClient")]
 #[doc(alias = "NewFilteredListWatchFromClient")]
 #[derive_where(Clone)]
 pub struct ListWatch<K> {
     client: Arc<dyn ClientSource>,
     kind: PhantomData<fn() -> K>,
-    /// URL path of the API group and version.
+    /// URL path of the kind's API group and version.
     base: String,
     plural: String,
     metadata_only: bool,
@@ -168,7 +172,7 @@ pub struct ListWatch<K> {
 }
 
 impl<K: Resource> ListWatch<K> {
-    /// Creates a source for all objects of `K`, in all namespaces. `client` is a [`Client`] or a
+    /// Creates a source of all objects of `K`, in all namespaces. `client` is a [`Client`] or a
     /// [`RotatingClient`].
     pub fn new(client: impl ClientSource) -> Self
     where
@@ -198,29 +202,30 @@ impl<K: Resource> ListWatch<K> {
         }
     }
 
-    /// Selects the objects of one namespace.
+    /// Restricts lists and watches to the objects of one namespace.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into()).filter(|namespace| !namespace.is_empty());
         self
     }
 
-    /// Selects objects by their labels.
+    /// Restricts lists and watches to the objects whose labels the selector selects.
     #[must_use]
     pub fn labels(mut self, selector: &Selector) -> Self {
         self.labels = Some(selector.to_string()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Selects objects by their fields, for example `spec.nodeName=node-1`. The server determines which fields are
-    /// supported.
+    /// Restricts lists and watches to the objects whose fields the selector selects, for example
+    /// `spec.nodeName=node-1`. The server determines which fields are supported.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Changes the options of each list and watch request before it is sent. Several functions apply in order.
+    /// Sets a function that changes the options of each list and watch request before it is sent. If this
+    /// method is called several times, the functions apply in the order of the calls.
     #[must_use]
     pub fn tweak_list_options(
         mut self,
@@ -237,7 +242,7 @@ impl<K: Resource> ListWatch<K> {
     }
 }
 
-/// The requested representation.
+/// What a request asks for; it determines the `Accept` header and the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     List,
@@ -312,7 +317,7 @@ impl<K> ListWatch<K> {
     }
 }
 
-/// Returns the body of a response, or the error that the server reports.
+/// Sends a request, and returns its response, or the error that the server reports in an error response.
 pub(crate) async fn answer(
     client: &Client,
     request: http::Request<Body>,
@@ -345,7 +350,7 @@ pub(crate) async fn answer(
     Err(error.with_retry_after(retry_after))
 }
 
-/// Reads the whole body of a response, up to `max` bytes.
+/// Reads the whole body of a response, up to `max` bytes; `what` names the response in errors.
 pub(crate) async fn read_all(response: Response, max: usize, what: &str) -> Result<Vec<u8>, Error> {
     let (mut body, mut bytes) = (response.into_body(), Vec::new());
     while let Some(chunk) = body.next().await {
@@ -371,12 +376,12 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Box::pin(self.send(self.request(options, Wanted::Watch)))
     }
 
-    /// Servers without support are detected at the first request.
+    /// Returns true for every server; the reflector detects a server without support at the first request.
     fn streams_lists(&self) -> bool {
         true
     }
 
-    /// The request without a revision: path, selectors and tweaked options.
+    /// Returns the request without a revision: path, selectors and tweaked options.
     fn collection(&self) -> Option<String> {
         let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
         let form = if self.metadata_only {
@@ -388,7 +393,7 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Some(format!("{}{form}", uri.trim_end_matches('?')))
     }
 
-    /// The uid of the namespace `kube-system`, which every cluster has, and which can't be deleted.
+    /// Returns the uid of the namespace `kube-system`, which every cluster has, and which can't be deleted.
     fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
         Box::pin(async {
             let request = http::Request::get("/api/v1/namespaces/kube-system")

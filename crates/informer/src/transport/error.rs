@@ -1,4 +1,4 @@
-//! [`Error`]: why a request failed, with its [`Class`] and the [`Retry`] that it requires.
+//! [`Error`] describes why a request failed, with its [`Class`] and the [`Retry`] that follows.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::{
     limits::{ERROR_BODY_BYTES, MESSAGE_BYTES, one_line},
 };
 
-/// Why a list or a watch failed.
+/// The reason why a list or a watch failed.
 ///
-/// `Display` prints this level only; [`std::error::Error::source`] returns the cause. Neither contains a body, a
-/// header or a credential.
+/// `Display` prints the message of this error only; [`std::error::Error::source`] returns its cause. Neither
+/// contains a body, a header or a credential.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -22,7 +22,7 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The kinds of failure that a reflector treats differently.
+/// The classes of failures of a request that a reflector treats differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Class {
@@ -30,13 +30,13 @@ pub enum Class {
     Expired,
     /// The server has not reached the requested revision.
     TooLargeResourceVersion,
-    /// HTTP 429.
+    /// The server rejects requests because there are too many: HTTP 429.
     TooManyRequests,
     /// The server's address refuses connections.
     ConnectionRefused,
-    /// The connection broke, or could not be opened for another reason.
+    /// The connection to the server broke, or could not be opened for another reason.
     Connection,
-    /// A time-out in the server or the network; also HTTP 504.
+    /// The server or the network reported a time-out; also HTTP 504.
     Timeout,
     /// The server does not accept the credentials: HTTP 401.
     Unauthorized,
@@ -50,24 +50,24 @@ pub enum Class {
     Internal,
     /// The server, or a proxy before it, is unavailable: HTTP 502 or 503.
     Unavailable,
-    /// The server failed: any other 5xx.
+    /// The server failed with another error: any other 5xx.
     Server,
-    /// The response violates the protocol: it is not JSON, has an unknown structure, is a redirect, or exceeds a
-    /// [limit](crate::limits).
+    /// The response violates the protocol: it is not JSON, has an unknown structure, is a redirect, or
+    /// exceeds a [limit](crate::limits).
     Protocol,
-    /// The watch ended at once without an event, which a healthy server does not do.
+    /// The server ended the watch immediately and without an event, which a healthy server does not do.
     #[doc(alias = "VeryShortWatchError")]
     VeryShortWatch,
-    /// The server sent an event older than the cached object, or a response with an older revision than before: it
-    /// was restored from a backup, or is another server. The next list is applied whatever its revisions,
-    /// because the server reuses them for other states.
+    /// The server sent an event older than the cached object, or a response with an older revision than
+    /// before: it was restored from a backup, or is another server. The reflector applies the next list
+    /// whatever its revisions are, because the server reuses revisions for other states.
     WentBack,
-    /// The server responded, but the store behind the reflector did not accept the data.
+    /// The server responded, but the store to which the reflector writes did not accept the data.
     Store,
 }
 
 impl Class {
-    /// Returns the name as a metric label, such as `too_many_requests`.
+    /// Returns the name of the class as a metric label, such as `too_many_requests`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -91,22 +91,22 @@ impl Class {
     }
 }
 
-/// How to continue after a failure.
+/// How a reflector continues after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Watch again from the same revision, after a pause.
+    /// The reflector opens the watch again from the same revision, after a pause.
     Resume,
-    /// List again, without a pause if this is the first failure in a row.
+    /// The reflector lists again. It does so without a pause if this is the first failure in a row.
     Relist,
-    /// List again after a pause.
+    /// The reflector lists again after a pause.
     Backoff,
-    /// A retry does not help until permissions, the kind or the request change. A reflector still retries, because
-    /// they may change; a program that waits for sync can give up.
+    /// A retry fails until permissions, the kind or the request change. A reflector still retries, because
+    /// they may change; a program that waits for sync can stop waiting.
     GiveUp,
 }
 
 impl Error {
-    /// Creates an error of this class.
+    /// Creates an error of this class, without a cause.
     pub fn new(class: Class, message: impl Into<String>) -> Self {
         Self {
             class,
@@ -116,7 +116,7 @@ impl Error {
         }
     }
 
-    /// Adds the cause.
+    /// Sets the cause that [`std::error::Error::source`] returns.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -126,24 +126,24 @@ impl Error {
         self
     }
 
-    /// Adds the pause that the server requested.
+    /// Sets the pause before a retry that the server requested with `Retry-After`.
     #[must_use]
     pub fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
         self.retry_after = retry_after;
         self
     }
 
-    /// Returns the class of the failure.
+    /// Returns the class of this failure.
     pub fn class(&self) -> Class {
         self.class
     }
 
-    /// Returns the pause that the server requested, in whole seconds.
+    /// Returns the pause before a retry that the server requested, in whole seconds.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// Returns how to continue when this error ends an open watch.
+    /// Returns how a reflector continues when this error ends an open watch.
     ///
     /// A watch that could not be opened is retried from its revision after [`Class::TooManyRequests`],
     /// [`Class::ConnectionRefused`], [`Class::Connection`], [`Class::Unavailable`], [`Class::Timeout`] and
@@ -167,8 +167,9 @@ impl Error {
         }
     }
 
-    /// Whether the server was unreachable, or a proxy reports so (502, 503). Errors after it is back are a new
-    /// failure. A server that responds with 429 or an internal error was reachable.
+    /// Whether the server was unreachable, or a proxy reports that (502, 503). Errors after the server is
+    /// reachable again count as a new failure. A server that responds with 429 or an internal error was
+    /// reachable.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(
             self.class,
@@ -220,7 +221,7 @@ impl From<SplitError> for Error {
     }
 }
 
-/// The fields read from a `metav1.Status`. A null is the same as a missing field.
+/// The fields that the library reads from a `metav1.Status`. A null is the same as a missing field.
 #[derive(Default, Deserialize)]
 struct StatusBody {
     code: Option<u16>,
@@ -242,7 +243,8 @@ struct StatusCause {
     message: Option<String>,
 }
 
-/// The message of servers before 1.19, which have no cause with a reason; also the current cause message.
+/// The message of a server that has not reached the requested revision. Servers before 1.19 send it without a
+/// cause that has a reason; later servers send it as the message of the cause.
 const TOO_LARGE: &str = "Too large resource version";
 
 impl StatusBody {
@@ -268,8 +270,8 @@ impl StatusBody {
         }
     }
 
-    /// Matches the three wire formats, newest first: a cause with a reason; a cause with a message (1.17.0 to
-    /// 1.18.5); only the status message (before 1.17).
+    /// Whether the server has not reached the requested revision. Recognizes three formats, newest first: a
+    /// cause with a reason; a cause with a message (1.17.0 to 1.18.5); only the status message (before 1.17).
     fn is_too_large(&self, reason: &str) -> bool {
         let causes = self
             .details

@@ -1,4 +1,4 @@
-//! [`ListBudget`]: enforces the limits of one list on objects, bytes, pages and time.
+//! [`ListBudget`] enforces the limits of one list on objects, bytes, pages and time.
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -9,7 +9,8 @@ use crate::{
     limits::{LIST_STALL, Limits},
 };
 
-/// Counts what one list delivers with all its pages, or a streaming list.
+/// Counts the objects, bytes and pages that one list delivers, or one streaming list, and returns an error at
+/// a limit.
 #[derive(Debug)]
 pub(crate) struct ListBudget {
     limits: Limits,
@@ -20,7 +21,7 @@ pub(crate) struct ListBudget {
 }
 
 impl ListBudget {
-    /// Starts the budget of a new list.
+    /// Starts to count for a new list, whose time begins now.
     pub(crate) fn begin(limits: Limits) -> Self {
         Self {
             limits,
@@ -31,7 +32,7 @@ impl ListBudget {
         }
     }
 
-    /// Counts a page, before it is requested.
+    /// Counts one page, before it is requested.
     pub(crate) fn page(&mut self) -> Result<(), Error> {
         let limit = self.limits.list_pages;
         if self.pages >= limit {
@@ -41,13 +42,14 @@ impl ListBudget {
         Ok(())
     }
 
-    /// Counts received objects, valid or not.
+    /// Counts `objects` more received objects, valid or not.
     pub(crate) fn more_objects(&mut self, objects: usize) -> Result<(), Error> {
         self.objects += objects;
         self.objects_in_all(self.objects)
     }
 
-    /// Checks the total number of objects, for a streaming list, where objects are also deleted.
+    /// Checks the current number of objects of a streaming list. It is not the sum of received objects,
+    /// because objects can also be deleted.
     pub(crate) fn objects_in_all(&self, objects: usize) -> Result<(), Error> {
         let limit = self.limits.objects;
         if objects > limit {
@@ -56,7 +58,7 @@ impl ListBudget {
         Ok(())
     }
 
-    /// Counts received bytes.
+    /// Counts `bytes` more received bytes.
     pub(crate) fn more_bytes(&mut self, bytes: usize) -> Result<(), Error> {
         let limit = self.limits.list_bytes;
         self.bytes = self.bytes.saturating_add(bytes as u64);
@@ -66,7 +68,8 @@ impl ListBudget {
         self.in_time()
     }
 
-    /// Checks the time limit of the list, for a server that keeps sending bytes slowly.
+    /// Checks that the list has not taken longer than its time limit, as it would with a server that keeps
+    /// sending bytes slowly.
     fn in_time(&self) -> Result<(), Error> {
         if Instant::now() < self.until {
             return Ok(());
@@ -78,20 +81,20 @@ impl ListBudget {
         Err(Error::new(Class::Timeout, what))
     }
 
-    /// Returns the time by which the next bytes must arrive.
+    /// Returns the time by which the next bytes of the list must arrive.
     pub(crate) fn deadline(&self) -> Instant {
         self.until.min(Instant::now() + LIST_STALL)
     }
 
-    /// Returns the error for a missed deadline.
+    /// Returns the error for a list whose deadline has passed without bytes.
     pub(crate) fn late(&self) -> Error {
         self.in_time().err().unwrap_or_else(stalled)
     }
 
-    /// Returns the next bytes of a page; `None` at its end.
+    /// Waits for the next chunk of a page, counts it and returns it; returns `None` at the end of the page.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no bytes.
     pub(crate) async fn next(&mut self, body: &mut Body) -> Result<Option<Bytes>, Error> {
         let next = body.next(Some(self.deadline())).await;
         let chunk = next.map_err(|_| self.late())?.transpose()?;
@@ -100,7 +103,7 @@ impl ListBudget {
     }
 }
 
-/// Returns the error for a list above a limit, with the field of [`Limits`] that raises it.
+/// Returns the error for a list that exceeds a limit. `field` is the field of [`Limits`] to raise.
 fn exceeded(what: &str, field: &str) -> Error {
     let what = format!("the list has more than {what}; to allow more, raise Limits::{field}");
     Error::new(Class::Protocol, what)

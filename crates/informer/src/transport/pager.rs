@@ -1,4 +1,4 @@
-//! [`Pager`]: decides which request follows a page of a list. It does no I/O.
+//! [`Pager`] decides which request follows a page of a list. It sends no requests itself.
 
 use std::{
     collections::BTreeSet,
@@ -8,11 +8,12 @@ use std::{
 use super::{Class, ListOptions};
 use crate::{codec::ListEnd, object::ResourceVersion};
 
-/// Pages through one list from its first page to its last.
+/// Builds the requests for the pages of one list, from the first page to the last.
 ///
-/// From the second page on, the continue token stands for revision and match, which are not sent. If a later page
-/// has expired, the whole list is requested once more, without pages and at the first page's revision; objects of
-/// earlier pages must then be discarded.
+/// From the second page on, requests contain the continue token instead of `resourceVersion` and
+/// `resourceVersionMatch`. If a later page has expired, the pager requests the whole list once more, without
+/// pages and at the revision that was requested for the first page; the caller must then discard the objects
+/// of earlier pages.
 #[doc(alias = "ListPager")]
 #[derive(Debug)]
 pub(crate) struct Pager {
@@ -21,20 +22,20 @@ pub(crate) struct Pager {
     pages: u32,
     revision: ResourceVersion,
     paginated: bool,
-    /// Hashes of the received tokens; a repeated token would make the list endless. The tokens themselves may be
-    /// long and many.
+    /// Hashes of the continue tokens received so far, to detect a repeated token, which would make the list
+    /// endless. The tokens themselves may be long and many.
     seen: BTreeSet<u64>,
     fell_back: bool,
 }
 
-/// What follows a page.
+/// What the caller does after a page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPage {
-    /// Another page follows; [`Pager::request`] returns its request.
+    /// The list has another page; [`Pager::request`] returns the request for it.
     More,
-    /// The list is complete, at this revision.
+    /// The list is complete. Its revision is that of the first page.
     Done(ResourceVersion),
-    /// The server repeated a token, so the list would never end.
+    /// The server repeated a continue token, so the list would never end.
     Endless,
 }
 
@@ -51,22 +52,22 @@ impl Pager {
         }
     }
 
-    /// Returns the next request.
+    /// Returns the options of the next request.
     pub(crate) fn request(&self) -> &ListOptions {
         &self.next
     }
 
-    /// Returns the request of the first page.
+    /// Returns the options of the request for the first page.
     pub(crate) fn first_request(&self) -> &ListOptions {
         &self.first
     }
 
-    /// Whether the list has more than one page.
+    /// Whether the server has sent a continue token, so that the list has more than one page.
     pub(crate) fn is_paginated(&self) -> bool {
         self.paginated
     }
 
-    /// Pages received so far.
+    /// Returns the number of pages received so far.
     pub(crate) fn pages(&self) -> u32 {
         self.pages
     }
@@ -92,7 +93,8 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Whether to request the whole list again after this failure, without pages.
+    /// Whether the pager requests the whole list again after a failure of this class, without pages. If so,
+    /// [`Pager::request`] then returns that request.
     pub(crate) fn restarts_after(&mut self, class: Class) -> bool {
         if class != Class::Expired || self.next.continue_token.is_none() || self.fell_back {
             return false;
@@ -189,13 +191,14 @@ mod tests {
         assert!(!pager.is_paginated());
     }
 
-    /// The responses of a server: page sizes of its own choice, and expired pages.
+    /// The responses of a simulated server, which chooses page sizes itself and lets pages expire.
     #[derive(Clone, Debug)]
     struct Answers {
         objects: u32,
-        /// Objects per page, whatever the requested limit; repeated cyclically.
+        /// Numbers of objects per page, whatever limit is requested; the list of numbers is repeated
+        /// cyclically.
         sizes: Vec<u32>,
-        /// The numbers of the requests that respond with 410.
+        /// The numbers of the requests to which the server responds with 410.
         expired: Vec<usize>,
     }
 

@@ -1,5 +1,5 @@
-//! Handlers that are slower than the changes: what their buffers merge, how far they are behind, and what
-//! the status reports.
+//! Tests of handlers that are slower than the changes: which events their buffers merge, and how many waiting
+//! events the status reports.
 
 mod bounds;
 mod removal;
@@ -21,7 +21,7 @@ use tokio::{
 
 use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run, show};
 
-/// Handles one event per permit.
+/// A handler that records one event for each permit of the semaphore, and otherwise blocks.
 struct Gated(Arc<Semaphore>, Trace);
 
 impl EventHandler<Pod> for Gated {
@@ -31,8 +31,7 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Returns a handler that handles this number of events, and then blocks until the semaphore has more
-/// permits.
+/// Registers a handler that handles `permits` events, and then blocks until the semaphore has more permits.
 fn stuck(
     informer: &Running,
     buffer: ListenerBuffer,
@@ -44,7 +43,7 @@ fn stuck(
     (gate, heard, handler.register().unwrap())
 }
 
-/// Waits until the cache matches the server. Does not wait for handlers.
+/// Waits until the cache matches the server, but not until handlers have received the changes.
 async fn cached(informer: &Running, server: &Server) {
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     informer
@@ -55,7 +54,7 @@ async fn cached(informer: &Running, server: &Server) {
     sleep(Duration::from_millis(1)).await;
 }
 
-/// Updates a many times, creates and deletes b repeatedly, recreates c, and leaves d unchanged.
+/// Updates object a many times, creates and deletes b repeatedly, recreates c, and leaves d unchanged.
 fn change_objects(server: &Server) {
     for n in 0..100 {
         server.update(labelled("a", &n.to_string())).unwrap();

@@ -27,8 +27,8 @@ impl EventHandler<Pod> for Looking {
     }
 }
 
-/// Changes that are missed and then listed; returns the events of the list, and the cache during their
-/// callbacks.
+/// Makes a change that the watch misses and a relist delivers; returns the events of the relist, and the
+/// content of the cache during their callbacks.
 async fn relisted(queue: impl Queue<Pod> + 'static, change: impl Fn(&Server)) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -23,10 +23,10 @@ use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run, streaming};
 
-/// Shorter than any watch, whose timeout is five minutes at least.
+/// Period of the consistency checks. It is shorter than any watch, whose timeout is at least five minutes.
 const PERIOD: Duration = Duration::from_secs(240);
 
-/// With plain lists, so that requests are easily distinguished.
+/// Returns a builder for an informer with checks and plain lists, so that requests are easily distinguished.
 fn checked(server: &Server) -> Builder<Pod> {
     listing(server).consistency_check(PERIOD)
 }
@@ -59,7 +59,7 @@ fn counts(pods: &SharedInformer<Pod>) -> [u64; 3] {
     [outcome.same, outcome.different, outcome.failed]
 }
 
-/// Returns the name, uid and revision of every object.
+/// Returns the name, uid and revision of every object of the server.
 fn on_server(server: &Server) -> Vec<[String; 3]> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let identity = |pod: &Value| {

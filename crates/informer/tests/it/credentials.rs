@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::setting::{pod, run};
 
-/// Creates clients with the token in a file, and counts them.
+/// A stand-in for a token file: creates clients with the current token, and counts these clients.
 struct TokenFile {
     token: Arc<Mutex<&'static str>>,
     made: Arc<AtomicUsize>,

@@ -61,7 +61,7 @@ async fn a_late_handler_receives_the_cached_objects_and_then_all_later_changes()
     informer.stop().await;
 }
 
-/// Handles one event per permit.
+/// A handler that records one event for each permit of the semaphore, and otherwise blocks.
 struct Gated(Arc<Semaphore>, Trace);
 
 impl EventHandler<Pod> for Gated {

@@ -1,4 +1,4 @@
-//! Responses without end: each fails at a limit that the error names, and is requested again after a
+//! Tests of responses without end: each fails at a limit that the error names, and is requested again after a
 //! pause.
 
 mod forms;

@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::setting::{Running, pod, run};
 
-/// A proxy that counts connections and cuts them.
+/// A TCP proxy between client and server that counts connections and can cut them.
 struct Between {
     address: SocketAddr,
     accepted: Arc<AtomicUsize>,

@@ -23,15 +23,15 @@ use tokio::time::timeout;
 
 use crate::setting::{LONG, labelled, pod, requests};
 
-/// The time after which no more reconciliations are expected: longer than any pause after a failure here,
-/// and too short for a watch to reach its timeout.
+/// Duration without a reconciliation after which a test expects no more: longer than any pause after a
+/// failure here, and too short for a watch to reach its timeout.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// The result of one reconciliation.
+/// The item of the controller's stream for one reconciliation: its object and action, or an error.
 type Reconciled =
     Result<(ObjectRef<Shared<ConfigMap>>, Action), Error<Infallible, kube_runtime::watcher::Error>>;
 
-/// The objects that a reconciler received from the store of kube.
+/// The objects with which the controller has called the reconciler, in order.
 type Seen = Arc<Mutex<Vec<Arc<Shared<ConfigMap>>>>>;
 
 /// A controller that only records its reconciliations.
@@ -55,7 +55,7 @@ impl Noting {
         }
     }
 
-    /// Returns the names of the objects that are reconciled until no more follow.
+    /// Returns the names of the objects that are reconciled until no reconciliation follows for [`SILENCE`].
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = timeout(SILENCE, self.reconciled.next()).await {
@@ -85,7 +85,8 @@ fn owned_pod(name: &str, owner: &Value) -> Value {
     pod
 }
 
-/// Rejects a number of lists and a number of watches of a namespace (of all, if it is empty) with 503.
+/// Lets the server reject the next `times` lists and the next `times` watches of a resource with 503, in one
+/// namespace, or in all if `namespace` is empty.
 fn refuse(server: &Server, resource: &str, namespace: &str, times: u64) {
     for matches in [Match::list(resource), Match::watch(resource)] {
         let matches = match namespace {
@@ -100,7 +101,7 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
     names.map(str::to_owned).into()
 }
 
-/// Running informers of config maps and pods.
+/// Informers of config maps and pods that run until they are stopped.
 struct Running {
     factory: SharedInformerFactory,
     maps: SharedInformer<ConfigMap>,

@@ -1,4 +1,4 @@
-//! Lazy caches behave like decoded ones, except that an object is decoded on its first read.
+//! Tests that lazy caches behave like decoded ones, except that an object is decoded on its first read.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ use crate::{
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
-/// Returns a server with this number of pods, and an informer that counts the objects that it decodes.
+/// Returns a server with this number of pods, and an informer of a type that counts how many of its objects
+/// are decoded.
 fn counted(pods: usize) -> (Server, Builder<Counted>) {
     let seed = (0..pods).map(|number| labelled(&format!("p{number}"), "x"));
     let server = Server::builder().seed(seed).build();
@@ -30,7 +31,7 @@ fn counted(pods: usize) -> (Server, Builder<Counted>) {
     (server, builder)
 }
 
-/// Runs an informer during an inspection.
+/// Runs an informer until the given inspection of it has completed.
 async fn while_it_runs(
     builder: Builder<Counted>,
     look: impl AsyncFnOnce(&SharedInformer<Counted>),

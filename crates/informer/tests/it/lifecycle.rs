@@ -19,7 +19,7 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Its informers use plain lists, because the tests count lists.
+/// Returns a factory whose informers use plain lists, because the tests count lists.
 fn factory(server: &Server) -> SharedInformerFactory {
     SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)

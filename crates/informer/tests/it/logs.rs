@@ -9,12 +9,13 @@ use tracing::{
 };
 use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 
-/// Captures logs from level debug on this thread while it exists; a test's runtime has no other thread.
+/// Captures the logs of this thread from level DEBUG while this value exists. A test's runtime has no other
+/// thread.
 pub(crate) struct Logs {
     text: Text,
     _guard: DefaultGuard,
-    /// With a single subscriber, tracing checks a log line only on the first thread that reaches it, and
-    /// caches the result for all threads.
+    /// A second subscriber. With a single one, tracing checks whether a log line is enabled only on the first
+    /// thread that reaches it, and caches the result for all threads.
     _second: Dispatch,
 }
 

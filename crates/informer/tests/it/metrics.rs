@@ -1,4 +1,4 @@
-//! The reported metric events, the samples, and their end with the informer.
+//! Tests of the metric events that informers report, of the samples, and that both end with the informer.
 
 #[cfg(feature = "prometheus")]
 mod prometheus;
@@ -30,7 +30,7 @@ use crate::{
     setting::{self, LONG, Running, Trace, run},
 };
 
-/// A collector that records all reports.
+/// A metrics collector that records all reports of informers and work queues.
 #[derive(Clone, Default)]
 pub(crate) struct Recorder(Arc<Recorded>);
 
@@ -40,11 +40,11 @@ struct Recorded {
     told: Trace,
     samplers: Mutex<Vec<InformerSampler>>,
     queue_samplers: Mutex<Vec<WorkQueueSampler>>,
-    /// Shared by the recordings of all informers and queues, to count them.
+    /// A reference that every [`Recording`] holds, to count those that exist.
     held: Arc<()>,
 }
 
-/// The collector of one informer or work queue.
+/// The metrics collector of one informer or work queue; it records its reports.
 struct Recording {
     told: Trace,
     _held: Arc<()>,
@@ -55,7 +55,7 @@ impl Recorder {
         Arc::new(self.clone())
     }
 
-    /// Returns the number of informers and queues that still own a recording.
+    /// Returns the number of informers and work queues that still own a [`Recording`].
     fn under_way(&self) -> usize {
         Arc::strong_count(&self.0.held) - 1
     }
@@ -71,7 +71,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the wanted reports, one per line.
+    /// Returns the recorded reports for which `wanted` returns true, one per line.
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));

@@ -1,4 +1,5 @@
-//! The opt-in mutation detector in a running informer: what it reports, and which copies it keeps.
+//! Tests of the opt-in mutation detector in a running informer: which mutations it reports, and which copies
+//! it keeps.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -24,7 +25,7 @@ struct Noted {
     metadata: ObjectMeta,
     #[serde(skip)]
     note: Mutex<String>,
-    /// Counts the live instances.
+    /// A shared reference by which the test counts the instances that still exist.
     #[serde(skip)]
     alive: Arc<()>,
 }
@@ -84,7 +85,7 @@ fn map(name: &str, data: &str) -> Value {
     })
 }
 
-/// The errors that the error handler received.
+/// The messages of the errors that the informer's error handler received.
 type Heard = Arc<Mutex<Vec<String>>>;
 
 fn builder(server: &Server, alive: &Arc<()>) -> (Builder<Noted>, Heard) {

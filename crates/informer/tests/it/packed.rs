@@ -1,4 +1,4 @@
-//! Packed caches behave like decoded ones, except that an object is decoded only when it is read.
+//! Tests that packed caches behave like decoded ones, except that an object is decoded only when it is read.
 
 use std::{borrow::Cow, cell::Cell, sync::Arc, time::Duration};
 
@@ -67,7 +67,8 @@ async fn change(server: &Server, round: u32) {
     }
 }
 
-/// Applies the same steps to the servers of two informers, and compares them after each step.
+/// Changes the server of two informers step by step, and compares the caches of the informers after each
+/// step.
 pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {
         let trace = Trace::default();
@@ -138,7 +139,7 @@ async fn an_object_returns_its_stored_json_and_its_sizes() {
 }
 
 thread_local! {
-    /// The number of pods that this test has decoded.
+    /// Number of pods that this test has decoded.
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -146,7 +147,7 @@ pub(crate) fn decoded() -> usize {
     DECODED.replace(0)
 }
 
-/// A pod that counts its decodes.
+/// A pod that increments a counter each time that one is decoded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Counted(Pod);

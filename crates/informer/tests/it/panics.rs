@@ -186,7 +186,7 @@ async fn a_panic_outside_of_an_object_fails_the_informer_and_all_its_waits() {
     assert_eq!(pods.status().get().failure.as_deref(), Some(&error));
 }
 
-/// A queue that panics on the second change.
+/// A queue that panics when the second change is added.
 #[derive(Default)]
 struct BadQueue(InOrder<Pod>, u32);
 

@@ -27,7 +27,7 @@ use crate::{
 
 const PODS: usize = 1500;
 
-/// A limit in real time; only a failing test reaches it.
+/// Deadline of a wait in real time; only a failing test reaches it.
 const SOON: Duration = Duration::from_secs(30);
 
 /// Returns a pod of a kilobyte, or an invalid one.
@@ -78,11 +78,11 @@ fn script(way: InitialList) -> Script {
 #[derive(Clone, Default)]
 struct Looking(Arc<Told>);
 
-/// The recorded events, and the place at which the handler pauses.
+/// The events that the handler has recorded, and the point at which it pauses.
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
-    /// The number of events after which the handler pauses; 0 means never.
+    /// Number of events after which the handler pauses; 0 means never.
     stops_at: usize,
     stopped: Notify,
     goes_on: Notify,
@@ -241,7 +241,7 @@ async fn a_list_with_a_chunk_for_each_object_is_decoded_by_several_threads() {
     }
 }
 
-/// How long the reflector waits for another initial event in the test below.
+/// Time for which the reflector waits for another initial event in the test below.
 const INITIAL_EVENTS: Duration = Duration::from_millis(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

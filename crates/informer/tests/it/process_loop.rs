@@ -1,4 +1,5 @@
-//! A controller from parts: deltas reach the program's process function, and its errors requeue them.
+//! Tests of a controller that a program builds from a [`ProcessLoop`]: deltas are passed to its process
+//! function, and an error of this function requeues them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +28,7 @@ use crate::setting::{LONG, labelled, pod};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The calls of the process function, one per line, and the key that it fails for.
+/// A recorder of the calls of the process function, one per line, and the key for which the function fails.
 #[derive(Clone, Default)]
 struct Calls {
     lines: Arc<Mutex<String>>,
@@ -64,7 +65,8 @@ fn reflector(server: &Server) -> ReflectorBuilder<Pod> {
         .rng_seed(1)
 }
 
-/// Returns a controller whose process function stores the objects of its successful calls.
+/// Returns a controller configuration whose process function stores the objects of successful calls in the
+/// returned indexer.
 fn config(server: &Server, calls: &Calls) -> (Indexer<Pod>, Config<Pod>) {
     let (pods, mut writer) = indexer::new(Indexers::new()).unwrap();
     let calls = calls.clone();

@@ -1,4 +1,5 @@
-//! Pruned objects: a type with optional fields works like the whole type, in every form of a cache.
+//! Tests of pruned objects: a pruned type with optional fields works like the whole type, in every form of a
+//! cache.
 
 use std::borrow::Cow;
 
@@ -45,7 +46,8 @@ where
     SharedInformer::<K>::builder(ListWatch::<K>::new(server.client())).rng_seed(1)
 }
 
-/// Runs an informer during an inspection.
+/// Runs an informer until `look` has completed; `look` begins when the informer has synced and its handlers
+/// are idle.
 async fn while_it_runs<K>(builder: Builder<K>, look: impl AsyncFnOnce(&SharedInformer<K>))
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -59,12 +61,12 @@ where
     controller.run(looked).await.unwrap();
 }
 
-/// Returns three builders, whose caches keep objects decoded, undecoded until the first read, and packed.
+/// Returns three builders, one for each form of a cache: decoded, lazy and packed.
 fn forms(building: impl Fn() -> Builder<Pruned<Pod>>) -> [Builder<Pruned<Pod>>; 3] {
     [building(), building().lazy(), building().packed()]
 }
 
-/// Returns the one object, serialized as the whole type.
+/// Returns the only object in the cache, serialized as the whole type.
 fn only(pods: &SharedInformer<Pruned<Pod>>) -> Value {
     let snapshot = pods.indexer().list();
     let only = snapshot.first().unwrap().get().unwrap();

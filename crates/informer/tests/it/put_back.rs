@@ -44,13 +44,13 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// Returns a streaming list with its end bookmark.
+/// Returns the body of a streaming list with these items and its end bookmark.
 fn streamed(revision: u64, items: &[String]) -> String {
     let items: String = items.iter().map(|item| event("ADDED", item)).collect();
     items + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// Returns the answers for a list of this kind and for the watch after it.
+/// Returns the answers to a list of this kind and to the watch after it.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -66,7 +66,7 @@ fn app(pod: &Object<Pod>) -> String {
     pod.labels().get("app").unwrap_or("-").to_owned()
 }
 
-/// Records the colours of the events.
+/// A handler that records the label value of the object, called its colour, before and after each event.
 #[derive(Clone, Default)]
 struct Colours(Trace);
 

@@ -1,4 +1,4 @@
-//! Informers over each queue, and what a blocked queue pops.
+//! Tests of informers with each type of queue, and of the changes that a queue returns after it was blocked.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -60,7 +60,7 @@ impl<Q: Queue<Pod>> Queue<Pod> for Noting<Q> {
     }
 }
 
-/// Handles one event per permit.
+/// A handler that handles one event for each permit of the semaphore, and otherwise blocks.
 struct Gated(Arc<Semaphore>);
 
 impl EventHandler<Pod> for Gated {
@@ -69,8 +69,8 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Blocks an informer's queue by a full buffer during three changes of one pod and a resync, and returns
-/// what the queue then pops.
+/// Fills a handler's buffer so that the informer takes no changes from its queue, while one pod changes three
+/// times and a resync occurs. Returns the changes that the queue returns afterwards.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

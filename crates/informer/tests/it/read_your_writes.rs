@@ -23,7 +23,7 @@ use crate::setting::{LONG, Running, builder, labelled, pod, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Returns a pod as a client receives it.
+/// Deserializes a server's answer as a `Pod`, as a client does.
 fn typed(answer: Value) -> Pod {
     serde_json::from_value(answer).unwrap()
 }
@@ -124,7 +124,8 @@ async fn a_wait_that_times_out_reports_the_revision_of_the_cache() {
     informer.stop().await;
 }
 
-/// Whether a bookmark of a watch reports the revision, or a list after a rejected watch.
+/// Each case reports the revision of the restored server in another way: in a bookmark of a watch, or in a
+/// list after a rejected watch.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_fails_the_wait_for_a_lost_revision() {
     for lists in [false, true] {

@@ -1,4 +1,5 @@
-//! A standalone reflector: without an informer, into an indexer or a custom store.
+//! Tests of a standalone reflector, which runs without an informer and writes into an indexer or a custom
+//! store.
 
 mod logs;
 mod streams;
@@ -210,7 +211,7 @@ async fn the_store_receives_the_revision_with_every_event() {
     assert_eq!(status.get().sources[0].revision, 40.into());
 }
 
-/// A store that rejects each configured change once, and records all changes.
+/// A store that rejects each change in `refuse` once, and records all changes.
 struct Picky {
     refuse: Vec<&'static str>,
     trace: Trace,

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::setting::{LONG, Trace, labelled, listing, pod, requests, run};
 
-/// Long enough for a watch to be open and no longer "very short".
+/// Sleeps long enough that an open watch no longer counts as "very short".
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

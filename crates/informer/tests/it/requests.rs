@@ -26,12 +26,13 @@ const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message
 const INTERNAL: &str = r#"{"kind":"Status","code":500,"reason":"InternalError"}"#;
 const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
 
-/// Asserts the requests, and returns the errors that the handler received and the store at the end.
+/// Runs a reflector against these answers, compares its requests with `expected`, and returns the errors that
+/// the error handler received and the store at the end.
 async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> Outcome {
     check_with(answers, |reflector| reflector, expected).await
 }
 
-/// The result of a run of a reflector.
+/// What a test has observed of one run of a reflector, besides its requests: its errors and its store.
 struct Outcome {
     errors: String,
     indexer: Indexer<Pod>,
@@ -70,7 +71,7 @@ fn opened(text: String) -> Answer {
     hangs(text)
 }
 
-/// Returns a watch that sends this and closes cleanly after two seconds.
+/// Returns the answer to a watch that sends this text and closes cleanly after two seconds.
 fn closes(text: String) -> Answer {
     Answer::Body(text, Then::EndsAfter(Duration::from_secs(2)))
 }

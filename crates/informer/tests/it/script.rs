@@ -1,4 +1,4 @@
-//! A transport with scripted responses, for responses that the embedded server cannot send.
+//! A transport that answers requests from a script, for responses that the embedded server cannot send.
 
 use std::{collections::VecDeque, sync::Arc, task::Poll, time::Duration};
 
@@ -11,33 +11,35 @@ use tokio::time::{Instant, sleep};
 
 use crate::setting::Trace;
 
-/// The response to one request.
+/// The scripted response to one list or watch request.
 pub(crate) enum Answer {
     Refuse(Class),
-    /// An error with this status code and `Status` object.
+    /// The request fails with this HTTP status code and `Status` object.
     RefuseWith(u16, &'static str),
-    /// No response.
+    /// The request never completes.
     Never,
-    /// Another answer, after this time.
+    /// The other answer follows after this time.
     After(Duration, Box<Answer>),
-    /// A body, and what follows it.
+    /// The response is this body text, then what `Then` describes.
     Body(String, Then),
-    /// A body in chunks. Each becomes ready only after the previous one was read.
+    /// The response is a body in these chunks, then what `Then` describes. Each chunk becomes ready only
+    /// after the previous one was read.
     Chunks(Vec<String>, Then),
-    /// This text repeated without end, as fast as it is read.
+    /// The response is this text repeated without end, as fast as it is read.
     Flood(&'static str),
-    /// Another answer with this content type instead of JSON.
+    /// The response is that of the other answer, with this content type instead of JSON.
     Labelled(&'static str, Box<Answer>),
 }
 
-/// What follows the text of a body.
+/// What happens after the text of a response body was read.
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
     Ends,
     EndsAfter(Duration),
     Breaks(Class),
     Hangs,
-    /// Further chunks without end, each after this pause. The function receives their number, from 1.
+    /// The body continues with chunks without end, each after this pause. The function receives the number of
+    /// the chunk, from 1, and returns its text.
     Goes(Duration, fn(u64) -> String),
 }
 
@@ -45,13 +47,14 @@ pub(crate) enum Then {
 #[derive(Clone)]
 pub(crate) struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    /// The requests, with verb, revision and continue token.
+    /// The requests received so far, one per line, with verb, revision and continue token.
     pub(crate) requests: Trace,
-    /// The requests, with the time since the script was created and all parameters.
+    /// The requests received so far, one per line, with all parameters and the time since the script was
+    /// created.
     pub(crate) log: Trace,
     begun: Instant,
     streams: bool,
-    /// Held by every request and body that is not dropped.
+    /// A reference that every request and response body holds until it is dropped, to count them.
     under_way: Arc<()>,
 }
 
@@ -67,7 +70,7 @@ impl Script {
         }
     }
 
-    /// Creates a source that supports streaming lists.
+    /// Creates a source with these answers that supports streaming lists.
     pub(crate) fn streaming(answers: impl IntoIterator<Item = Answer>) -> Self {
         Self {
             streams: true,
@@ -80,7 +83,8 @@ impl Script {
         self.answers.lock().len()
     }
 
-    /// Returns the number of requests and bodies that exist, and of clones of the script.
+    /// Returns the number of requests and response bodies that are not dropped yet, plus the number of clones
+    /// of the script.
     pub(crate) fn under_way(&self) -> usize {
         Arc::strong_count(&self.under_way) - 1
     }
@@ -154,7 +158,8 @@ impl Script {
         })
     }
 
-    /// Returns the time, the verb and the parameters. Parameters that every watch has are only asserted.
+    /// Returns the line for a request in the log: time, verb and parameters. Parameters that every watch has
+    /// are only asserted.
     fn line(&self, verb: &str, options: &ListOptions) -> String {
         let at = self.begun.elapsed().as_secs_f64();
         let shown = match options.send_initial_events {
@@ -230,7 +235,8 @@ pub(crate) fn error_event(status: &str) -> String {
     event("ERROR", status)
 }
 
-/// Is pending once. Unlike `yield_now`, it is woken immediately, even while the thread runs another task.
+/// Yields to other tasks once. Unlike with `yield_now`, the task is woken immediately, even while the thread
+/// runs another task.
 async fn woken_at_once() {
     let mut is_woken = false;
     std::future::poll_fn(|cx| {

@@ -42,7 +42,7 @@ async fn the_pages_before_an_expired_page_are_discarded() {
     informer.stop().await;
 }
 
-/// Returns the answer with this content type. The body remains JSON.
+/// Returns the answer with this content type instead of that of JSON. The body remains JSON.
 fn labelled(content_type: &'static str, answer: Answer) -> Answer {
     Answer::Labelled(content_type, Box::new(answer))
 }

@@ -29,10 +29,10 @@ use crate::{
 
 const PLANTED: &str = "plant3d-s3cret";
 
-/// The same in base64, as in `data`.
+/// The planted secret in base64, as it is stored in the `data` of a Secret.
 const ENCODED: &str = "cGxhbnQzZC1zM2NyZXQ=";
 
-/// All text that was printed.
+/// A recorder of all text that the test has printed from errors, logs, metrics and `{:?}`.
 #[derive(Clone, Default)]
 struct Said(Arc<Mutex<Vec<String>>>);
 
@@ -55,7 +55,8 @@ impl Said {
         }
     }
 
-    /// Asserts that no planted text was printed, and that at least this much was.
+    /// Asserts that no recorded text contains a planted secret, and that at least `at_least` texts were
+    /// recorded.
     fn holds_nothing(&self, at_least: usize) {
         let said = self.0.lock();
         assert!(said.len() >= at_least, "only {said:#?}");
@@ -151,7 +152,7 @@ fn secrets() -> Vec<String> {
     [good].into_iter().chain(wrong).chain(unreadable).collect()
 }
 
-/// Returns lists and watches that contain all of them, with every kind of error.
+/// Returns answers with lists and watches that contain all these Secrets, with every kind of error.
 fn answers() -> Vec<Answer> {
     let secrets = secrets();
     let good = || body(list(5, "", &secrets[..1]));

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-/// A deadline for waits in paused time: a wait takes no real time, and a failing wait still ends.
+/// Deadline of waits in paused time: a wait takes no real time, and a failing wait still ends.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn pod(name: &str) -> Value {
@@ -48,7 +48,7 @@ pub(crate) fn streaming(server: &Server) -> Builder<Pod> {
     builder(server).initial_list(InitialList::Streaming)
 }
 
-/// An informer that runs until it is stopped.
+/// An informer of pods that runs in a task until it is stopped.
 pub(crate) struct Running {
     pub(crate) pods: SharedInformer<Pod>,
     stop: oneshot::Sender<()>,
@@ -83,7 +83,7 @@ impl Running {
             .expect("the handlers are idle in time");
     }
 
-    /// Drops the run at its current await point.
+    /// Aborts the informer's task, which drops the run at its current await point.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.is_err_and(|error| error.is_cancelled()));
@@ -96,7 +96,7 @@ impl Running {
     }
 }
 
-/// The events that a handler received, one per line.
+/// A recorder of lines of text. As a handler, it records each event that it receives, one per line.
 #[derive(Clone, Default)]
 pub(crate) struct Trace(Arc<Mutex<Vec<String>>>);
 
@@ -117,7 +117,7 @@ impl Trace {
         self.0.lock().push(line.into());
     }
 
-    /// Registers a handler that writes into this trace.
+    /// Registers this trace as a handler of the informer.
     pub(crate) fn listen(&self, pods: &SharedInformer<Pod>) -> Registration<Pod> {
         pods.handler(self.clone()).register().unwrap()
     }

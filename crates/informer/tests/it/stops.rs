@@ -1,6 +1,6 @@
-//! Stops and drops at every await point, and handlers that are registered and removed under load.
+//! Tests that stop or drop informers at every await point, and that register and remove handlers under load.
 //!
-//! All events pass through [`Replay`], which knows the allowed sequences.
+//! All events pass through [`Replay`], which checks that their order is valid.
 
 mod traffic;
 
@@ -52,17 +52,17 @@ pub(crate) async fn until_gone(baseline: usize) -> bool {
     false
 }
 
-/// A handler that checks the order of its events.
+/// A handler that replays its events, and records those that are invalid after the earlier ones.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<Told>>);
 
-/// The state after the received events.
+/// The objects according to the received events, and the invalid events.
 #[derive(Default)]
 struct Told {
     /// The last delivered revision of each object, by name.
     objects: BTreeMap<String, String>,
     synced: bool,
-    /// The events that are not valid after the earlier ones.
+    /// The events that are invalid after the earlier ones, such as an update of an unknown object.
     faults: Vec<String>,
 }
 
@@ -109,7 +109,8 @@ impl Replay {
         pods.handler(self.clone()).register().unwrap()
     }
 
-    /// Asserts that the events lead to the content of the cache, each a valid successor of the one before.
+    /// Asserts that each event was valid after the one before, and that all events together give the content
+    /// of the cache.
     fn check(&self, pods: &SharedInformer<Pod>) {
         let told = self.0.lock();
         assert_eq!(told.faults, [""; 0]);
@@ -124,14 +125,14 @@ impl Replay {
     }
 }
 
-/// All handlers and waits of an informer while it is stopped.
+/// The handlers and waits that a test has registered with an informer, to check that all end when it stops.
 struct Hanging {
     pods: SharedInformer<Pod>,
     registrations: Vec<Registration<Pod>>,
     waits: JoinSet<()>,
 }
 
-/// Handlers of every kind, one of which blocks, and every kind of wait.
+/// Registers handlers of every kind, one of which blocks, and starts every kind of wait.
 fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     let waiting = pods
         .on_add(|_, _| async {
@@ -167,7 +168,7 @@ fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
 }
 
 impl Hanging {
-    /// Asserts that no wait for an ended informer lasts for ever.
+    /// Asserts that every wait for the stopped informer ends.
     async fn all_end(mut self, at: usize) {
         let ends = async {
             while let Some(ended) = self.waits.join_next().await {
@@ -329,7 +330,7 @@ async fn a_shutdown_at_any_await_has_ended_every_task_when_the_run_returns() {
     }
 }
 
-/// Adds a permit when it is dropped.
+/// A value that adds a permit to the semaphore when it is dropped.
 struct Dropped(Arc<Semaphore>);
 
 impl Drop for Dropped {

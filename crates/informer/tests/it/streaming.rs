@@ -1,5 +1,5 @@
-//! Streaming lists: what reaches the store and when, what follows a stream that does not reach its end
-//! bookmark, and the fallback for servers without streaming lists.
+//! Tests of streaming lists: which changes the store receives and when, which requests follow a stream that
+//! ends before its end bookmark, and the fallback for servers without streaming lists.
 
 mod losses;
 mod servers;
@@ -50,20 +50,21 @@ fn bookmark(revision: u64) -> String {
     bookmark_saying(revision, "null")
 }
 
-/// Returns the bookmark that ends the initial events.
+/// Returns the bookmark event that ends the initial events, at this revision.
 fn end(revision: u64) -> String {
     bookmark_saying(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// The result of a run of a reflector.
+/// What a test has observed of one run of a reflector, besides its requests.
 struct Outcome {
-    /// The changes that the store received.
+    /// The changes that the store received, one per line.
     heard: String,
     errors: String,
     under_way: usize,
 }
 
-/// Runs a reflector for this time, and returns its requests and their outcome.
+/// Runs a reflector against these scripted answers for the duration `within`, compares its requests with
+/// `asked`, and returns the other results.
 async fn check(
     answers: impl IntoIterator<Item = Answer>,
     within: Duration,
@@ -431,7 +432,8 @@ async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
     assert_eq!(script.requests.len(), 1, "the stop came during the pause");
 }
 
-/// A source that lists as scripted, and streams bookmarks that are always ready and one second apart.
+/// A source that answers lists from the script. Its watches send bookmarks that are always ready, and time
+/// advances one second before each.
 struct Busy(Script);
 
 impl ListerWatcher for Busy {

@@ -20,7 +20,7 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// The number of transforms of an object, which the object records.
+/// Key under which an object records how many times it was transformed.
 const TIMES: &str = "transformed";
 
 /// Returns a transform that is not idempotent: an object that is transformed twice shows it.

@@ -54,7 +54,7 @@ fn file(name: &str) -> PathBuf {
     folder(name).join("pods.jsonl")
 }
 
-/// Returns a store in this file, with a clock that advances one hour per call.
+/// Returns a saved store in this file, with a clock that advances one hour per call.
 fn saved(path: &Path) -> SavedStore {
     let hours = std::sync::atomic::AtomicU64::new(0);
     SavedStore::in_file(path, "1").clock(move || {
@@ -67,7 +67,7 @@ fn warm(server: &Server, path: &Path) -> Builder<Pod> {
     builder(server).warm_start(saved(path))
 }
 
-/// Runs an informer until it has synced, and stops it, which saves the store.
+/// Runs an informer until it has synced, and then stops it; the stop saves the store.
 async fn save(server: &Server, informer: Builder<Pod>) {
     let informer = run(informer);
     informer.caught_up(server).await;
@@ -84,7 +84,8 @@ fn started(informer: &Running) -> String {
     }
 }
 
-/// Returns the requests since the last call.
+/// Returns the requests that the server received since the last call. `before` is the number of earlier
+/// requests.
 fn asked(server: &Server, before: &mut usize) -> String {
     let all = requests(server);
     let new = all.lines().skip(*before).map(|line| format!("{line}\n"));

@@ -1,4 +1,4 @@
-//! Over real TCP: the client that the library offers.
+//! Tests of the client that the library offers, over real TCP.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Maps an error of a kube client to a [`Class`] and a readable message.
+//! Converts an error of a kube client to a [`Class`] and a readable message.
 //!
 //! Guarantees: errors and their causes contain no credentials and no output of a credential plugin.
 
@@ -11,7 +11,8 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Classifies a client's error. kube wraps the errors of its layers, so the cause is searched along the chain.
+/// Converts an error of a kube client to an [`Error`] with a [`Class`]. kube wraps the errors of its layers,
+/// so the cause is searched along the chain of sources.
 pub(crate) fn classify(error: kube_client::Error) -> Error {
     if let kube_client::Error::Api(status) = &error {
         let body = serde_json::to_vec(status).unwrap_or_default();
@@ -54,15 +55,16 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
     Error::new(class, what).with_source(error)
 }
 
-/// The same for an error of the program that could not create a client, if credentials are the cause.
+/// Returns the error that describes missing credentials, if they are why the program's function could not
+/// create a client. `cause` is the error of that function.
 pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option<Error> {
     let causes = std::iter::successors(Some(cause), |&cause| cause.source());
     let mut refused = causes.filter_map(|cause| cause.downcast_ref::<AuthError>());
     refused.next().map(without_credentials)
 }
 
-/// Describes what is missing of the credentials, without the cause: kube's errors contain the output of a plugin,
-/// which may be a credential.
+/// Returns an error that describes which part of the credentials is missing or invalid, without kube's error
+/// as its cause: kube's errors contain the output of a plugin, which may be a credential.
 fn without_credentials(error: &AuthError) -> Error {
     let what = match error {
         AuthError::AuthExecStart(_) => {

@@ -1,4 +1,5 @@
-//! The service stack of [`super::connect`]: one connection for all requests, if the server supports HTTP/2.
+//! Builds the service stack of [`super::connect`]: one connection for all requests, if the server supports
+//! HTTP/2.
 //!
 //! Guarantees:
 //! - with a server that offers `h2` (ALPN), all informers share one connection; with any other server each open
@@ -8,8 +9,8 @@
 //! - watches whose bodies are not read do not block others, up to the number that fits into the connection's
 //!   window.
 //!
-//! Everything else equals kube's own stack: the base URL, credentials and their refresh, impersonation and extra
-//! headers, time-outs, and the server name for the certificate.
+//! All other behavior equals that of kube's own stack: the base URL, credentials and their refresh,
+//! impersonation and extra headers, time-outs, and the server name for the certificate.
 
 use std::time::Duration;
 
@@ -35,29 +36,32 @@ use tower::{
 
 use super::{single_flight::SingleFlight, tls};
 
-/// Maximum silence of a connection before a ping is sent (`readIdleTimeout` in client-go's HTTP/2 transport).
+/// Maximum time without received bytes on a connection before a ping is sent (`readIdleTimeout` in
+/// client-go's HTTP/2 transport).
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Maximum time until the response to a ping (`pingTimeout` there).
+/// Maximum time to wait for the response to a ping (`pingTimeout` in client-go's HTTP/2 transport).
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum unread bytes of one response: enough for 20 MB/s at a delay of 50 ms.
+/// Maximum bytes of one response that the server may send before they are read: enough for 20 MB/s at a delay
+/// of 50 ms.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-/// Maximum unread bytes of all responses together: 64 unread ones. It also bounds memory.
+/// Maximum unread bytes of all responses of a connection together: those of 64 responses with the maximum for
+/// one. The limit also bounds memory.
 const CONNECTION_WINDOW: u32 = 64 * STREAM_WINDOW;
 
-/// How a connection selects its protocol.
+/// How a connection selects its HTTP version.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// HTTP/2 if the server selects it in the TLS handshake, else HTTP/1.1.
     Offered,
-    /// HTTP/2 without negotiation.
+    /// HTTP/2 in every case, without negotiation.
     Http2,
 }
 
-/// Creates a client with one connection to the server, or several with HTTP/1.1; kube's own client if kube's TLS
-/// backend does not support it.
+/// Creates a client with one HTTP/2 connection to the server, or several connections with HTTP/1.1. Creates
+/// kube's own client if kube's TLS backend does not support HTTP/2.
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
 }
@@ -105,7 +109,7 @@ fn connect_and_ping(
     Ok(builder.with_valid_until(expiry(config)?).build())
 }
 
-/// Creates a TLS connector over `tcp`.
+/// Creates a connector that opens TLS connections over the connections of `tcp`.
 fn https(
     config: &Config,
     tls: ClientConfig,
@@ -121,8 +125,8 @@ fn https(
     Ok(tls.enable_all_versions().wrap_connector(tcp))
 }
 
-/// Returns when the certificate of a credential plugin expires. Only kube's own stack knows it; the stack opens no
-/// connection without a request.
+/// Returns the time at which the certificate of a credential plugin expires. Only kube's own stack knows it,
+/// so this function builds one; it opens no connection without a request.
 fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
     if config.auth_info.exec.is_none() {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! [`SingleFlight`]: sends the first request of a client alone.
+//! [`SingleFlight`] sends the first request of a client alone, and lets the other requests wait for its
+//! response.
 //!
 //! Guarantees:
 //! - until the server's protocol is known, one request is in flight, and the others wait for the head of its
@@ -6,8 +7,8 @@
 //! - after a failed request or response, the next request is sent alone again, so that the requests of a dead
 //!   connection do not open a connection each.
 //!
-//! Without it, hyper's pool opens a connection for each concurrent request before it knows that one HTTP/2
-//! connection serves them all.
+//! Without `SingleFlight`, hyper's pool opens a connection for each concurrent request before it knows that
+//! one HTTP/2 connection serves them all.
 
 use std::{
     pin::Pin,
@@ -25,11 +26,11 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
-/// Maximum wait of a request for the first response: longer than a connection with a TLS handshake takes, short
-/// enough if the first request hangs.
+/// Maximum time that a request waits for the response to the first request. It is longer than a connection
+/// with a TLS handshake takes, and short enough if the first request hangs.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A service that sends its first request alone.
+/// A tower service that sends its first request alone, and the first request after a failure too.
 #[derive(Clone)]
 pub(super) struct SingleFlight<S> {
     inner: S,
@@ -38,13 +39,13 @@ pub(super) struct SingleFlight<S> {
 
 #[derive(Default)]
 struct Gate {
-    /// Whether a request has succeeded since the last failure.
+    /// Whether a request has succeeded since the last failure, so that requests do not wait.
     open: AtomicBool,
-    /// Held by the request that is sent alone.
+    /// The lock that the request holds that is sent alone.
     first: Mutex<()>,
 }
 
-/// A response body whose failure closes the gate.
+/// A response body. If reading it fails, the next request is sent alone again.
 pub(super) struct Guarded<B> {
     inner: B,
     gate: Arc<Gate>,
@@ -139,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// A service that never responds, and the number of its requests.
+    /// Returns a service that never responds, and the counter of its requests.
     fn silent() -> (
         impl Service<Request<()>, Response = Response<String>, Error = BoxError, Future: Send>
         + Clone

@@ -1,4 +1,5 @@
-//! [`ClientSource`]: provides the client of each request; and [`RotatingClient`], for credentials that expire.
+//! [`ClientSource`] provides the client of each request, and [`RotatingClient`] replaces clients whose
+//! credentials expire.
 //!
 //! kube refreshes tokens by itself, from files each minute and from plugins before they expire. A client certificate
 //! is a fixed part of a client, from a file or from a plugin, so a new certificate needs a new client.
@@ -24,39 +25,39 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Time before a client's expiry at which it is replaced, so that requests in progress can complete. kube uses the
-/// same for tokens.
+/// Time before its expiry at which a client is replaced, so that requests in progress can complete. kube uses
+/// the same time for tokens.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
-/// Minimum interval between clients after credentials were rejected or a client could not be created, for all
-/// informers together, because a credential plugin is a process.
+/// Minimum interval between the creation of two clients after credentials were rejected or a client could not
+/// be created. It applies to all informers together, because a credential plugin is a process.
 const REFUSED_MIN: Duration = Duration::from_secs(10);
 
-/// Minimum age of a client that is replaced because it can't connect. A handshake with an expired certificate
+/// Minimum age at which a client that can't connect is replaced. A handshake with an expired certificate
 /// fails like any other connection.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
-/// Maximum time to create a client before later requests stop waiting for it, so that a hung plugin does not block
-/// all informers. A list waits as long for a response.
+/// Maximum time for which later requests wait for the creation of a client, so that a hung plugin does not
+/// block all informers. A list waits as long for a response.
 const MAKING_MAX: Duration = Duration::from_secs(60);
 
 /// Provides the client for each list or watch request.
 ///
-/// A [`Client`] implements it and always returns itself. [`RotatingClient`] renews itself. Implement it to provide
-/// clients in another way.
+/// A [`Client`] implements this trait and always returns itself. [`RotatingClient`] replaces its client
+/// before the client expires. Implement the trait to provide clients in another way.
 pub trait ClientSource: Send + Sync + 'static {
     /// Returns the client for one request: a list, one of its pages, or a watch. An open watch keeps the client with
     /// which it was opened.
     ///
     /// # Errors
-    /// No client is available now. The request fails, and is retried with backoff.
+    /// No client is available now. The request fails, and the reflector retries it with backoff.
     ///
     /// # Cancel safety
-    /// Dropping the future must lose nothing; a stopped informer drops it.
+    /// Dropping the future must lose nothing, because a stopped informer drops it.
     fn client(&self) -> BoxFuture<'_, Result<Client, Error>>;
 
-    /// Called when a request with the last client failed: credentials were rejected, or it could not connect. Must
-    /// not block.
+    /// Called when a request with the last returned client failed, for example because its credentials were
+    /// rejected or it could not connect. The implementation must not block.
     fn failed(&self, error: &Error) {
         let _ = error;
     }
@@ -83,14 +84,15 @@ type Making = Shared<BoxFuture<'static, Result<Client, Cause>>>;
 type Make = Arc<dyn Fn() -> Making + Send + Sync>;
 type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// A client that is replaced before it expires. Clones share one client.
+/// A client that is replaced before it expires. All clones share one client.
 ///
-/// It is replaced a minute before its certificate expires; when the server rejects its credentials; when it can't
-/// connect and is older than a minute; and at [`max_age`](RotatingClientBuilder::max_age), if that is set.
+/// The client is replaced a minute before its certificate expires; when the server rejects its credentials;
+/// when it can't connect and is older than a minute; and at [`max_age`](RotatingClientBuilder::max_age), if
+/// that is set.
 ///
-/// The first request that needs a new client creates it, once for all informers that wait. If that takes longer
-/// than a minute, the next request creates another one. An open watch keeps its connection until it ends: within
-/// ten minutes by default, see
+/// The first request that needs a new client creates it, and all informers that wait use it. If the creation
+/// takes longer than a minute, the next request creates another one. An open watch keeps its connection until
+/// it ends: within ten minutes by default, see
 /// [`watch_timeout_min`](crate::shared_informer::Builder::watch_timeout_min).
 ///
 /// ```no_run
@@ -122,7 +124,7 @@ struct Rotation {
 struct Current {
     client: Making,
     since: Instant,
-    /// When the client is to be replaced.
+    /// Time at which the client is to be replaced; `None` if no replacement is scheduled.
     until: Option<Instant>,
 }
 
@@ -144,7 +146,7 @@ impl fmt::Debug for RotatingClient {
     }
 }
 
-/// Builds a [`RotatingClient`].
+/// Builds a [`RotatingClient`] with options.
 #[must_use]
 #[derive_where(Debug)]
 pub struct RotatingClientBuilder {
@@ -156,10 +158,11 @@ pub struct RotatingClientBuilder {
 }
 
 impl RotatingClient {
-    /// Creates clients with `make`, from the current configuration.
+    /// Returns a client that calls `make` whenever a new client is needed. `make` creates a client from the
+    /// current configuration.
     ///
-    /// Errors of `make` become the cause of an [`Error`] and must not contain secrets. kube's errors about plugins and
-    /// tokens, which may contain secrets, are removed.
+    /// Errors of `make` become the cause of an [`Error`] and must not contain secrets. kube's errors about
+    /// plugins and tokens, which may contain secrets, are removed.
     ///
     /// `make` runs in the task of the first request that needs the client. If that task is cancelled, the next
     /// request continues the same future.
@@ -171,7 +174,7 @@ impl RotatingClient {
         Self::builder(make).build()
     }
 
-    /// Returns a builder with more options.
+    /// Returns a builder that creates clients with `make`, to set further options.
     pub fn builder<F, E>(make: impl Fn() -> F + Send + Sync + 'static) -> RotatingClientBuilder
     where
         F: Future<Output = Result<Client, E>> + Send + 'static,
@@ -202,20 +205,21 @@ impl RotatingClient {
 }
 
 impl RotatingClientBuilder {
-    /// Replaces clients at this age, for certificates in files that another program renews (client-go checks
-    /// them every 5 minutes). Zero, the default, means never.
+    /// Sets the age at which a client is replaced, for certificates in files that another program renews
+    /// (client-go checks them every 5 minutes). Zero, the default, means that age alone does not cause a
+    /// replacement.
     pub fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = max_age;
         self
     }
 
-    /// Sets the clock for certificate expiry; the default is the system clock.
+    /// Sets the clock by which the expiry of certificates is determined; the default is the system clock.
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.now = Arc::new(now);
         self
     }
 
-    /// Builds it. The first request creates the client.
+    /// Builds the [`RotatingClient`]. Its first request creates the client.
     pub fn build(self) -> RotatingClient {
         let Self { make, max_age, now } = self;
         RotatingClient {
@@ -230,7 +234,8 @@ impl RotatingClientBuilder {
 }
 
 impl Rotation {
-    /// Returns the current client, or the attempt to create one.
+    /// Returns the current client, or the attempt to create one. Starts a new attempt if the client is due
+    /// for replacement or its creation hangs.
     fn current(&self) -> Current {
         let now = Instant::now();
         let mut current = self.current.lock();
@@ -249,7 +254,8 @@ impl Rotation {
         new
     }
 
-    /// Schedules a replacement of the client created at `since`, unless it is already replaced earlier.
+    /// Schedules the replacement of the client created at `since` for the time `at`, unless its replacement
+    /// is already scheduled for an earlier time.
     fn replace(&self, since: Instant, at: Instant) {
         if let Some(current) = &mut *self.current.lock()
             && current.since == since
@@ -258,7 +264,7 @@ impl Rotation {
         }
     }
 
-    /// Schedules the replacement of a client before it expires.
+    /// Schedules the replacement of `client` before it expires, each time that it is returned for a request.
     fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;

@@ -1,4 +1,4 @@
-//! TLS for [`super::connect`]: the backend and the crypto provider that `kube-client` was built with.
+//! Selects TLS for [`super::connect`]: the backend and the crypto provider that `kube-client` was built with.
 //!
 //! Guarantees:
 //! - feature `rustls-tls` of `kube-client` takes precedence over `openssl-tls`, as in kube's own
@@ -8,9 +8,9 @@
 //! - without a provider or a backend the result is an error that names the features to enable. rustls
 //!   and kube's client builder panic without a provider.
 //!
-//! Cargo does not tell a crate which features its dependencies have. [`compiled_in`] and
-//! [`rustls_config`] let name resolution decide instead: the name that a feature adds shadows a
-//! stand-in of this module.
+//! Cargo does not tell a crate which features its dependencies have. [`compiled_in`] and [`rustls_config`]
+//! let name resolution decide instead: each uses a name that exists only with a feature, and this module
+//! declares a stand-in with the same name, which is used if the feature is off.
 
 use kube_client::{Client, Config, Error, client::ConfigExt};
 use rustls::{ClientConfig, crypto::CryptoProvider};
@@ -39,7 +39,7 @@ struct NoBackend;
 )]
 pub(super) struct NoRustls;
 
-/// The configuration of rustls for this server, or `None` if `kube-client` was built without rustls.
+/// Returns the configuration of rustls for this server, or `None` if `kube-client` was built without rustls.
 ///
 /// # Errors
 /// There is no crypto provider, or certificates or keys can't be read.
@@ -49,10 +49,10 @@ pub(super) fn rustls_config(config: &Config) -> Result<Option<ClientConfig>, Err
     build(|| config.rustls_client_config())
 }
 
-/// A client as kube builds it: over HTTP/1.1, with kube's TLS backend.
+/// Creates a client as kube builds it: over HTTP/1.1, with kube's TLS backend.
 ///
 /// # Errors
-/// There is no crypto provider or no TLS backend; or as kube's client builder.
+/// There is no crypto provider or no TLS backend, or kube's client builder fails.
 pub(super) fn kube_client(config: &Config) -> Result<Client, Error> {
     require_provider(&|| config.rustls_client_config())?;
     Client::try_from(config.clone()).map_err(|error| match error {
@@ -70,7 +70,9 @@ fn build<R: Rustls>(make: impl Fn() -> R) -> Result<Option<ClientConfig>, Error>
     make().config()
 }
 
-/// Makes sure that kube can call rustls without a panic. The type of `_make` says whether it does.
+/// Makes sure that rustls has a crypto provider if kube uses rustls, because kube's client builder would
+/// panic otherwise: installs the one that rustls was compiled with, or returns an error if there is none.
+/// Whether kube uses rustls is known from the return type of `_make`.
 fn require_provider<R: Rustls>(_make: &impl Fn() -> R) -> Result<(), Error> {
     if !R::BUILT_IN || CryptoProvider::get_default().is_some() {
         return Ok(());
@@ -85,7 +87,7 @@ fn provider_or_error<P>(compiled_in: Option<P>) -> Result<P, Error> {
     compiled_in.ok_or_else(|| failed(NoProvider))
 }
 
-/// The crypto provider that rustls was compiled with.
+/// Returns the crypto provider that rustls was compiled with, if there is one.
 fn compiled_in() -> Option<CryptoProvider> {
     // Modules of rustls shadow those of this file, as a block's imports come before its module's
     // items.
@@ -102,7 +104,7 @@ fn compiled_in() -> Option<CryptoProvider> {
     aws_lc_rs.or_else(|| ring::default_provider().provider())
 }
 
-/// Stands for what a feature would have added.
+/// Result of a stand-in, which is used if the feature that adds the real item is off.
 struct Absent;
 
 // The compiler calls a stand-in dead code if a feature shadows it.
@@ -112,21 +114,21 @@ const _: [fn() -> Absent; 2] = [
 ];
 const _: fn(&&'static Config) -> Absent = <&'static Config>::rustls_client_config;
 
-/// Stands for `rustls::crypto::aws_lc_rs`.
+/// Stand-in for `rustls::crypto::aws_lc_rs`, used if rustls lacks the feature `aws-lc-rs`.
 mod aws_lc_rs {
     pub(super) fn default_provider() -> super::Absent {
         super::Absent
     }
 }
 
-/// Stands for `rustls::crypto::ring`.
+/// Stand-in for `rustls::crypto::ring`, used if rustls lacks the feature `ring`.
 mod ring {
     pub(super) fn default_provider() -> super::Absent {
         super::Absent
     }
 }
 
-/// A crypto provider, or its absence.
+/// Converts a crypto provider, or the result of its stand-in, to an `Option`.
 trait Provider {
     fn provider(self) -> Option<CryptoProvider>;
 }
@@ -143,7 +145,7 @@ impl Provider for Absent {
     }
 }
 
-/// Stands for the method that feature `rustls-tls` adds to kube's `ConfigExt`.
+/// Declares the stand-in for the method that feature `rustls-tls` adds to kube's `ConfigExt`.
 trait WithoutRustls {
     fn rustls_client_config(&self) -> Absent;
 }
@@ -154,9 +156,9 @@ impl<C: ConfigExt> WithoutRustls for &C {
     }
 }
 
-/// What `rustls_client_config` returns: kube's result, or its absence.
+/// Converts the result of `rustls_client_config`, or of its stand-in, to an `Option`.
 trait Rustls {
-    /// Whether `kube-client` has rustls.
+    /// Whether `kube-client` was built with rustls.
     const BUILT_IN: bool;
 
     fn config(self) -> Result<Option<ClientConfig>, Error>;
@@ -189,7 +191,7 @@ mod tests {
             .assert_eq(&missing.to_string());
     }
 
-    /// Tests are compiled with ring.
+    /// The tests of this crate are compiled with the crypto provider ring.
     #[test]
     fn the_provider_that_rustls_was_compiled_with_is_found() {
         let found = provider_or_error(compiled_in()).unwrap();

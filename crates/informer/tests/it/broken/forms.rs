@@ -14,7 +14,7 @@ use crate::{
     setting::{Running, Trace, builder, labelled, pod, run},
 };
 
-/// Selects a form of the cache.
+/// A function that sets the form in which the cache stores objects: decoded, lazy or packed.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [

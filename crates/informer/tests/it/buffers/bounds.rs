@@ -33,7 +33,7 @@ use crate::{
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
-/// A watch without end, and the number of events that were read from it.
+/// A source whose watch sends events without end, with a counter of the events that were read.
 struct Endless(Arc<AtomicUsize>);
 
 impl ListerWatcher for Endless {
@@ -127,7 +127,7 @@ async fn the_status_reports_a_full_store_until_the_watch_continues() {
     informer.stop().await;
 }
 
-/// A store that takes five seconds per change.
+/// A store that takes five seconds to accept a change.
 struct Slow;
 
 impl ReflectorStore<Pod> for Slow {

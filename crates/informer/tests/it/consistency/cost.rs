@@ -1,4 +1,4 @@
-//! The requests of a check, their times, and the effects of a failed check.
+//! Tests of the requests of a consistency check, their times, and the effects of a failed check.
 
 use expect_test::expect;
 use futures_core::future::BoxFuture;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::setting::requests;
 
-/// Returns a check's requests, a line each.
+/// Returns the requests of a consistency check, one per line.
 fn asked(server: &Server) -> String {
     let line = |request: &LoggedRequest| {
         let options = &request.options;
@@ -89,7 +89,7 @@ async fn no_check_is_sent_without_the_option_or_with_a_period_of_zero() {
 
 #[tokio::test(start_paused = true)]
 async fn checks_are_a_half_to_a_whole_period_apart_and_differ_between_informers() {
-    /// Records the time of each check request.
+    /// A source that forwards all requests, and records the time of each request of a check.
     struct Noting(ListWatch<Pod>, Arc<Mutex<Vec<Instant>>>);
 
     impl ListerWatcher for Noting {

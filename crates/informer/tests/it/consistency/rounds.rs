@@ -16,10 +16,10 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A scripted watch is silent, but not long enough to count as dead.
+/// One minute: a scripted watch can be silent for this long without counting as dead.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A write of another client, a pause or a fault during the checks.
+/// One step of a test: a write of another client, a pause, or a fault of the server, while checks run.
 #[derive(Clone, Debug)]
 enum Step {
     Create(u8),
@@ -57,7 +57,8 @@ impl Step {
     }
 }
 
-/// Runs these steps with a check of two namespaces each second, and returns the numbers of checks by outcome.
+/// Runs these steps while an informer of two namespaces is checked each second, and returns the numbers of
+/// checks by outcome.
 async fn churn(steps: Vec<Step>, by_key: bool) -> [u64; 3] {
     let server = Server::builder().seed([pod("p0"), pod("p1")]).build();
     let source = |namespace| ListWatch::<Pod>::new(server.client()).namespace(namespace);

@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use super::broken;
 use crate::setting::{Running, Trace, builder, labelled, listing, pod, requests, run};
 
-/// Sleeps until a watch is open for more than a second, the limit of a very short watch.
+/// Sleeps for more than a second, so that the watch has been open longer than a "very short watch".
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

@@ -24,7 +24,8 @@ use tokio::{
 use super::GUARD;
 use crate::setting::{LONG, Trace, builder, pod, run};
 
-/// Returns a factory with one handler, whose callback ends with the next permit of the gate.
+/// Returns a running factory with one handler, which is inside a callback. The callback ends with the next
+/// permit of the semaphore.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
     let factory = SharedInformerFactory::builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());
@@ -161,7 +162,7 @@ async fn the_largest_numbers_act_as_unlimited() {
     informer.stop().await;
 }
 
-/// A handler whose drop takes time.
+/// A handler whose drop blocks until the test allows it to complete.
 struct SlowToDrop {
     dropping: Option<oneshot::Sender<()>>,
     let_go: mpsc::Receiver<()>,

@@ -32,8 +32,8 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that makes room in the buffer before it returns from a `pop_batch` without room: the buffer is
-/// full when the loop looks for room, and is not when the loop decides what to wait for.
+/// A queue that lets the handler free a place in its full buffer during a call of `pop_batch`: the buffer is
+/// full when the informer's loop looks for room, and is not when the loop decides what to wait for.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -76,10 +76,12 @@ impl Queue<Pod> for RoomMadeMeanwhile {
     }
 }
 
-/// The event whose callback is held: the first after the initial list of one object and its sync marker.
+/// The number of the event whose callback blocks: the first event after the initial list of one object and
+/// its sync marker.
 const HELD: usize = 3;
 
-/// Holds one callback until it is released, and reports when it receives the next event.
+/// A handler that blocks in one callback until the test releases it, and reports when it receives the event
+/// after that.
 struct Stepping {
     heard: watch::Sender<usize>,
     let_go: mpsc::Receiver<()>,

@@ -66,7 +66,8 @@ fn trail(annotations: &BTreeMap<String, String>) -> &str {
     annotations.get("trail").map_or("", String::as_str)
 }
 
-/// Records in the object that the transform ran.
+/// Appends `who`, the name of a transform, to an annotation of the object, which shows the order of the
+/// transforms.
 fn note(annotations: &mut BTreeMap<String, String>, who: &str) {
     annotations
         .entry("trail".to_owned())

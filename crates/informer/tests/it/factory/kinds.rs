@@ -27,7 +27,7 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// A field of a kind, which the test changes.
+/// A function that returns the field of a kind that the test makes invalid.
 type Place = fn(&mut ApiResource) -> &mut String;
 
 #[tokio::test(start_paused = true)]

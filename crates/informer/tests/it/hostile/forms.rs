@@ -31,7 +31,7 @@ use tokio::{sync::Notify, time::sleep};
 
 use crate::setting::Trace;
 
-/// A server that stores bytes and does not parse them.
+/// A simulated server that stores the bytes of objects without parsing them.
 #[derive(Clone, Default)]
 struct Hostile(Arc<Kept>);
 
@@ -46,7 +46,7 @@ struct Kept {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<&'static str, Vec<u8>>,
-    /// All events; the first has revision 1.
+    /// All watch events in order; the first has revision 1.
     events: Vec<Bytes>,
 }
 
@@ -85,7 +85,7 @@ impl Hostile {
             .into()
     }
 
-    /// Waits for the event after this number of events, and returns it.
+    /// Waits for the event that follows the first `behind` events, and returns it.
     async fn next(self, behind: usize) -> Bytes {
         loop {
             let changed = self.0.changed.notified();
@@ -127,7 +127,8 @@ impl ListerWatcher for Hostile {
     }
 }
 
-/// The content of a cache after each step, and the events that its handler received.
+/// What a test has observed of one informer: the content of its cache after each step, and the events that
+/// its handler received.
 struct Lived {
     shown: Vec<String>,
     received: Vec<String>,
@@ -210,7 +211,7 @@ fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
     )
 }
 
-/// Records the events that it receives, and whether their states can be read.
+/// A handler that records its events, and whether the states of the object in them decode.
 struct Told(Trace);
 
 impl<K: Send + Sync + 'static> EventHandler<K> for Told {

@@ -1,4 +1,4 @@
-//! The same over real TCP, with response heads, redirects and discovery.
+//! Tests of responses without end over real TCP, including response heads, redirects and discovery.
 
 use std::{
     net::SocketAddr,
@@ -25,7 +25,8 @@ use tokio::{
 
 use crate::setting::run;
 
-/// Sends the same head to every connection, and then repeats a text for as long as the client reads.
+/// A TCP server that sends the same response head to every connection, and then repeats a text for as long as
+/// the client reads.
 struct Endless {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,

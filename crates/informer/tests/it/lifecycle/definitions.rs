@@ -88,7 +88,7 @@ fn serve_again(server: &Server) {
     server.create(widget("b")).unwrap();
 }
 
-/// Records the names of the objects in its events.
+/// A handler that records the name of the object in each of its events.
 struct Heard(Trace);
 
 impl EventHandler<DynamicObject> for Heard {

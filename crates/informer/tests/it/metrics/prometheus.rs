@@ -8,7 +8,7 @@ use kube_informer::{
 
 use super::*;
 
-/// Returns the lines of a page that start with one of these.
+/// Returns the lines of a metrics page that start with one of these beginnings.
 fn lines(page: &str, beginnings: &[&str]) -> String {
     let wanted = |line: &&str| {
         beginnings

@@ -1,4 +1,4 @@
-//! The content of a sample.
+//! Tests of the values in a metric sample of an informer.
 
 use super::*;
 

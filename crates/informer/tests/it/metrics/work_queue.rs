@@ -1,4 +1,4 @@
-//! The metrics of work queues, with the definitions of client-go.
+//! Tests of the metrics of work queues, which have the same definitions as in client-go.
 
 use kube_informer::{
     metrics::WorkQueueSample,

@@ -1,4 +1,5 @@
-//! The responses and events from which an informer detects that the server may have gone back.
+//! Lists the responses and events from which an informer detects that the server may have been restored to an
+//! older state.
 
 use std::time::Duration;
 
@@ -7,19 +8,19 @@ use kube_informer::{InitialList, transport::Class};
 use super::{EXPIRED, bookmark, item, streamed};
 use crate::script::{Answer, Then, body, error_event, event, hangs, list};
 
-/// A response or an event that proves or suggests that the server was restored.
+/// One case: a response or an event that proves or suggests that the server was restored.
 pub(super) struct Notice {
     pub(super) what: &'static str,
-    /// The events of the watch after a list at revision 5, and how the watch ends.
+    /// The events of the watch that follows a list at revision 5, and how this watch ends.
     pub(super) watch: (String, Then),
-    /// The responses between the watch and the relist.
+    /// The answers to the requests between this watch and the relist.
     pub(super) answers: fn() -> Vec<Answer>,
-    /// The revisions of the relist.
+    /// The revisions at which the test lets the server answer the relist; each is a case of its own.
     pub(super) revisions: &'static [u64],
     pub(super) verdict: Verdict,
 }
 
-/// Whether the notice proves that the server was restored.
+/// Whether the response or event proves that the server was restored, or only suggests it.
 #[derive(Clone, Copy)]
 pub(super) enum Verdict {
     WentBack,

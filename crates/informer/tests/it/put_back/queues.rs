@@ -1,4 +1,4 @@
-//! An informer over each kind of queue.
+//! Creates one informer for each type of queue, for tests that run with all of them.
 
 use std::collections::VecDeque;
 

@@ -20,7 +20,7 @@ use crate::{
     setting::Trace,
 };
 
-/// A store that takes this long for the first object.
+/// A store that takes this long to accept its first object.
 struct Slow(Option<Duration>);
 
 impl ReflectorStore<Pod> for Slow {
@@ -64,7 +64,7 @@ async fn a_store_slower_than_the_watch_timeout_is_not_a_connection_failure() {
     }
 }
 
-/// A source whose watches send events that are always ready. It reports the tenth event.
+/// A source whose watches send events that are always ready, and which notifies the test of the tenth event.
 #[derive(Clone)]
 struct Torrent {
     lists: Script,

@@ -150,7 +150,7 @@ async fn a_handler_registered_during_a_relist_receives_every_object_once() {
     }
 }
 
-/// Handles one event per permit.
+/// A handler that passes one event to its [`Replay`] for each permit of the semaphore, and otherwise blocks.
 struct Paced(Replay, Arc<Semaphore>);
 
 impl EventHandler<Pod> for Paced {
@@ -207,7 +207,7 @@ async fn a_wait_for_a_revision_ends_with_the_informer_before_its_deadline() {
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
-/// A queue that records its maximum length.
+/// A queue that records the largest number of changes that it has held.
 struct Longest(InOrder<Pod>, Arc<AtomicUsize>);
 
 impl Queue<Pod> for Longest {

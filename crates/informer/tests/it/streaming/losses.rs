@@ -1,4 +1,4 @@
-//! Watches that fall silent, restored servers, and full stores.
+//! Tests of watches that receive no more bytes, of restored servers, and of full stores.
 
 use kube_informer::{ObjectName, reflector::Reflector, shared_informer::ListenerBuffer};
 use kube_informer_apiserver::Verb;
@@ -8,7 +8,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns the names and revisions of the objects of a server, and of a cache.
+/// Returns the names and revisions of all objects, those of the server first, then those of the cache.
 fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     let text = |object: &serde_json::Value, field: &str| {
         object["metadata"][field].as_str().unwrap().to_owned()
@@ -141,7 +141,8 @@ async fn a_watch_silent_for_three_minutes_is_reopened_from_the_last_revision() {
     informer.stop().await;
 }
 
-/// Lists as scripted; each watch sends a bookmark, and then an empty line every half minute.
+/// A source that answers lists from the script. Each of its watches sends a bookmark, and then an empty line
+/// every half minute.
 struct Blank {
     lists: Script,
     watches: Trace,
@@ -180,7 +181,7 @@ async fn white_space_between_events_does_not_reset_the_silence_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_ignored_without_bookmarks_and_its_limit_is_configurable() {
-    /// Returns the number of watches in 15 minutes.
+    /// Returns the number of watches that an informer opens in 15 minutes.
     async fn watches(silence: Duration, bookmarks: bool) -> usize {
         let faults = if bookmarks {
             ""
@@ -251,7 +252,7 @@ async fn a_watch_with_a_full_store_is_closed_and_resumes_when_there_is_room() {
     informer.stop().await;
 }
 
-/// A store that accepts one change per permit.
+/// A store that accepts and records one change for each permit of the semaphore, and otherwise blocks.
 struct Gated(std::sync::Arc<Semaphore>, Trace);
 
 impl kube_informer::reflector::ReflectorStore<Pod> for Gated {

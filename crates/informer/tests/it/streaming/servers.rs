@@ -9,7 +9,8 @@ use kube_informer::queue::{DeltaFifo, InOrder};
 
 use super::*;
 
-/// Returns every list and watch, with its revision and whether it is a streaming list.
+/// Returns the lists and watches that the server received, with the revision of each and whether it is a
+/// streaming list.
 fn asked(server: &Server) -> String {
     let show = |options: &kube_informer_apiserver::ListOptions| match options.send_initial_events {
         Some(true) => " streaming",

@@ -225,7 +225,7 @@ async fn a_saved_revision_too_old_for_a_list_can_be_new_enough_for_a_watch() {
     .assert_eq(&start(&server, warm(&server, &path)).await);
 }
 
-/// A source that lists the current state for every requested revision.
+/// A source that ignores the requested revision of a list and returns the current state.
 struct Careless(ListWatch<Pod>);
 
 impl ListerWatcher for Careless {

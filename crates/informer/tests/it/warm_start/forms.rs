@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::*;
 use crate::packed::contents;
 
-/// Selects a form of the cache.
+/// A function that sets the form in which the cache stores objects: decoded, lazy or packed.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [
@@ -20,10 +20,10 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// The number of [`Tallied`] that were decoded, on any thread. Only one test has objects of this type.
+/// Number of [`Tallied`] objects decoded so far, on any thread. Only one test has objects of this type.
 static DECODED: AtomicUsize = AtomicUsize::new(0);
 
-/// A pod that counts its decodes.
+/// A pod that increments a counter each time that one is decoded.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 struct Tallied(Pod);
@@ -64,7 +64,7 @@ impl Resource for Tallied {
     }
 }
 
-/// Runs until the cache has synced, saves at the stop, and returns the kind of start.
+/// Runs an informer until its cache has synced, stops it, which saves the cache, and returns how it started.
 async fn start(builder: Builder<Tallied>, look: impl FnOnce(Lister<Tallied>)) -> Option<WarmStart> {
     let (pods, controller) = builder.build();
     let synced = async { pods.wait_for_sync().deadline(LONG).await.unwrap() };

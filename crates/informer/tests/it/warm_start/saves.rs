@@ -102,7 +102,8 @@ async fn a_save_during_changes_is_a_consistent_snapshot_from_which_later_changes
     }
 }
 
-/// The state of one handler after its events, which must be in order.
+/// A handler that keeps the revision of each object according to its events, and asserts that the events are
+/// in order.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<BTreeMap<String, u64>>>);
 

@@ -139,8 +139,8 @@ impl Training {
     }
 }
 
-/// Maximum number of objects from watch events that wait to be compressed; a pause of the watch also starts
-/// their compression. Uncompressed objects take ten times as much memory.
+/// Maximum number of objects from watch events that wait to be compressed; a bookmark also starts their
+/// compression. Uncompressed objects take ten times as much memory.
 const PENDING_MAX: usize = 64;
 
 /// Maximum total bytes of objects from watch events that wait to be compressed.

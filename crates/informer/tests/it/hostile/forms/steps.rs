@@ -18,7 +18,7 @@ pub(super) fn script() -> Vec<Step> {
     .concat()
 }
 
-/// Healthy metadata, and a body that may not decode.
+/// Returns steps with valid metadata and a body that may not decode.
 fn bodies() -> Vec<Step> {
     let deep = format!(r#","spec":{}{}"#, "[".repeat(200), "]".repeat(200));
     let mut no_utf8 = object("", r#","spec":{"nodeName":"X"}"#);
@@ -63,7 +63,7 @@ fn bodies() -> Vec<Step> {
     ]
 }
 
-/// Metadata that do not decode.
+/// Returns steps with metadata that do not decode.
 fn metadata() -> Vec<Step> {
     vec![
         (
@@ -114,7 +114,7 @@ fn metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns the kind of the object after its other fields, and objects of another kind.
+/// Returns steps in which the kind follows the object's other fields, and steps with objects of another kind.
 fn kinds() -> Vec<Step> {
     vec![
         (
@@ -137,7 +137,8 @@ fn kinds() -> Vec<Step> {
     ]
 }
 
-/// Values without metadata and so without a name, and healthy objects before and after them.
+/// Returns steps with values without metadata and so without a name, and with valid objects before and after
+/// them.
 fn without_metadata() -> Vec<Step> {
     vec![
         ("healthy before no metadata", "write", good("")),
@@ -149,7 +150,7 @@ fn without_metadata() -> Vec<Step> {
     ]
 }
 
-/// Deletions of healthy and of broken objects.
+/// Returns steps that delete valid and broken objects.
 fn deletions() -> Vec<Step> {
     vec![
         ("deleted while healthy", "delete", good("")),

@@ -100,7 +100,8 @@ async fn a_failed_identity_request_is_retried_at_a_save() {
     }
 }
 
-/// A source whose server rejects this number of identity requests, and does not respond to later ones.
+/// A source whose server rejects the first `refusals` requests for its identity, and does not respond to
+/// later ones.
 struct Hesitant {
     pods: ListWatch<Pod>,
     refusals: usize,

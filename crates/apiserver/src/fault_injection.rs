@@ -24,7 +24,7 @@ use crate::watch_cache::Delivery;
 
 pub(crate) use endpoint::{PATH, serve_plan};
 
-/// Adds and removes a server's faults; cheap to clone.
+/// Handle that adds and removes the faults of a server; cheap to clone.
 ///
 /// Common faults have a method.
 /// A [fault plan](#fault-plans) can express all faults; pass it to [`Builder::faults`](crate::Builder::faults) or
@@ -124,7 +124,7 @@ pub struct Faults {
     shared: Arc<Shared>,
 }
 
-/// A planned response that can be adjusted; it is active immediately, even if this handle is dropped.
+/// Handle that adjusts a planned response; the response is active at once, even if this handle is dropped.
 #[derive(Clone)]
 pub struct Answer {
     shared: Arc<Shared>,
@@ -140,19 +140,19 @@ impl Answer {
         self
     }
 
-    /// Adds `Retry-After` and `details.retryAfterSeconds`.
+    /// Adds the header `Retry-After` and `details.retryAfterSeconds` to the response.
     pub fn retry_after(&self, seconds: u32) -> &Answer {
         self.refine(|refusal| refusal.retry_after = Some(seconds))
     }
 
-    /// Responds like a server that has not reached the requested revision.
+    /// Responds with the 504 error of a server that has not reached the requested revision.
     ///
-    /// 504 with the cause `ResourceVersionTooLarge`.
+    /// The error has the cause `ResourceVersionTooLarge`.
     pub fn too_large_revision(&self) -> &Answer {
         self.refine(|refusal| (refusal.code, refusal.form) = (504, Form::TooLarge))
     }
 
-    /// Responds with text, as flow control does, instead of with a `Status`.
+    /// Responds with plain text, as flow control does, instead of with a `Status`.
     pub fn plain(&self) -> &Answer {
         self.refine(|refusal| refusal.form = Form::Plain)
     }
@@ -193,12 +193,13 @@ impl Faults {
         self.shared.faults.plan()
     }
 
-    /// Removes all faults: rules, including those on bodies in transfer, freezes, and refused connections.
+    /// Removes all faults of the server: rules, effects on bodies in transfer, freezes, and refused
+    /// connections.
     pub fn clear(&self) {
         self.shared.faults.clear();
     }
 
-    /// Ends every open watch cleanly now; undelivered events are lost to it.
+    /// Ends every open watch cleanly now; undelivered events are lost to these watches.
     pub fn cut_watches(&self) {
         self.end(&Match::watches(), Ending::Cut);
     }
@@ -208,9 +209,7 @@ impl Faults {
         self.end(&Match::watches(), Ending::Break);
     }
 
-    /// Keeps watches open but sends nothing, also to watches opened later.
-    ///
-    /// Not even their deadline ends them.
+    /// Freezes all watches: open and later ones send nothing, and not even their deadline ends them.
     ///
     /// A watch that misses more events than its queue holds is closed at the thaw, like that of a slow reader.
     pub fn freeze_watches(&self) {
@@ -222,9 +221,9 @@ impl Faults {
         self.shared.faults.open().thaw(&Match::watches());
     }
 
-    /// Closes every open watch like that of a slow reader.
+    /// Closes every open watch like the watch of a slow reader.
     ///
-    /// Queued events are delivered, then it ends without an error.
+    /// The watch delivers its queued events and then ends without an error.
     pub fn close_slow_watches(&self) {
         self.close(&Match::watches());
     }
@@ -254,9 +253,9 @@ impl Faults {
 
     /// Simulates a restart from a backup: the store has the state at an older revision and no history.
     ///
-    /// Revisions count up from there.
-    ///
-    /// Revisions that clients have seen are assigned again, with other contents.
+    /// Revisions count up from the older revision, so revisions that clients have seen are assigned again,
+    /// with other
+    /// contents.
     ///
     /// # Errors
     ///
@@ -270,11 +269,12 @@ impl Faults {
         })
     }
 
-    /// Responds to the next matching request with this HTTP status; [`Answer::times`] sets the number.
+    /// Responds to the next matching request with this HTTP status; [`Answer::times`] sets the number of
+    /// requests.
     ///
     /// The body is Kubernetes' `Status` for this code.
     ///
-    /// If several match, the one added first is used first.
+    /// If several planned responses match a request, the one added first is sent.
     pub fn answer(&self, matches: Match, status: u16) -> Answer {
         let refusal = ErrorResponse {
             code: status,
@@ -316,12 +316,12 @@ impl Faults {
 
     /// Sends these bytes unchanged to every open watch.
     ///
-    /// They can be an unknown event type, an object that can't be decoded, or garbage.
+    /// The bytes can be an unknown event type, an object that can't be decoded, or garbage.
     pub fn send_raw_to_watches(&self, bytes: impl Into<Bytes>) {
         self.send(&Match::watches(), &bytes.into());
     }
 
-    /// Executes a plan, statement by statement.
+    /// Executes the statements of a plan one by one.
     pub(crate) fn carry_out(&self, plan: &Plan) -> Result<(), PlanError> {
         for Placed { statement, at } in &plan.statements {
             match statement {
@@ -359,7 +359,7 @@ impl Faults {
         self.end_in(&mut self.shared.lock(), matches, ending);
     }
 
-    /// Ends watches while the store is locked, so that none opens meanwhile.
+    /// Ends the matching watches while the store is locked, so that no watch opens meanwhile.
     fn end_in(&self, state: &mut State, matches: &Match, ending: Ending) {
         let hit = self.shared.faults.open().end(matches, ending);
         for sequence in hit {
@@ -405,7 +405,7 @@ impl Faults {
     }
 }
 
-/// Prevents watches from starting below the current revision.
+/// Prevents watches from starting below the current revision of the store.
 fn forget(state: &mut State) {
     let revision = state.storage.revision();
     for cache in &mut state.caches {

@@ -19,14 +19,15 @@ use crate::status::ApiError;
 pub(crate) use known::Known;
 pub(crate) use warnings::Warnings;
 
-/// Maximum number of complaints; further ones are dropped (`saveStrictError` in `sigs.k8s.io/json`).
+/// Maximum number of complaints about a body; further ones are dropped (`saveStrictError` in
+/// `sigs.k8s.io/json`).
 const COMPLAINTS_MAX: usize = 100;
 
-/// Maximum bytes of a field's path in a complaint.
+/// Maximum bytes of a field's path in a complaint; a longer path is truncated.
 /// Complete paths could make a response a hundred times as long as the body.
 const PATH_SHOWN_MAX: usize = 4 * 1024;
 
-/// What the server does with complaints.
+/// The value of `fieldValidation`: what the server does with complaints about unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Directive {
     Ignore,
@@ -34,25 +35,25 @@ pub(crate) enum Directive {
     Strict,
 }
 
-/// Problems with the fields of a body, without duplicates.
+/// Complaints about unknown and duplicate fields of a request body, each only once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Complaints(Vec<String>);
 
-/// Deserializes a value and drops unknown members.
+/// Deserializes a JSON value, drops its unknown members, and records complaints about them.
 struct Reader<'a> {
     known: Known,
     trail: &'a mut Trail,
 }
 
-/// Current path of a reader, and the problems found so far.
+/// Path of the value that a [`Reader`] is reading, and the complaints so far.
 #[derive(Default)]
 struct Trail {
-    /// For example `spec.containers[0].image`.
+    /// Path of the value in the body, such as `spec.containers[0].image`.
     path: String,
     complaints: Complaints,
 }
 
-/// Parses a body as JSON and collects the problems of its fields.
+/// Parses a body as JSON and collects complaints about its unknown and duplicate fields.
 ///
 /// # Errors
 ///
@@ -69,7 +70,7 @@ pub(crate) fn read(body: &[u8], known: Known) -> serde_json::Result<(Value, Comp
     Ok((value, trail.complaints))
 }
 
-/// Removes unknown fields and returns complaints about them.
+/// Removes the unknown fields of a value and returns complaints about them.
 pub(crate) fn prune(value: Value, known: Known) -> (Value, Complaints) {
     let mut trail = Trail::default();
     let reader = Reader {
@@ -84,7 +85,7 @@ pub(crate) fn prune(value: Value, known: Known) -> (Value, Complaints) {
 // === impl Directive ===
 
 impl Directive {
-    /// Parses the query's value; other code rejects an invalid value.
+    /// Parses the value of the query parameter `fieldValidation`; an invalid value is rejected elsewhere.
     pub(crate) fn of(text: Option<&str>) -> Directive {
         match text {
             Some("Ignore") => Directive::Ignore,
@@ -93,7 +94,7 @@ impl Directive {
         }
     }
 
-    /// Records complaints as warnings, or ignores them.
+    /// Records complaints as warnings or ignores them, as the directive requires.
     ///
     /// # Errors
     ///
@@ -127,14 +128,14 @@ impl Complaints {
         self.0.is_empty()
     }
 
-    /// Appends the complaints that are not in `old`.
+    /// Appends the complaints in `found` that are not in `old`.
     pub(crate) fn and_new(mut self, found: Complaints, old: &Complaints) -> Complaints {
         let new = found.0.into_iter().filter(|text| !old.0.contains(text));
         self.0.extend(new);
         self
     }
 
-    /// Prefixes each complaint with its subject.
+    /// Prefixes each complaint with `what`, the part of the request that it is about.
     pub(crate) fn about(self, what: &str) -> Complaints {
         Complaints(self.0.iter().map(|text| format!("{what} {text}")).collect())
     }
@@ -143,7 +144,7 @@ impl Complaints {
 // === impl Trail ===
 
 impl Trail {
-    /// Runs `go` with the path extended by one step.
+    /// Runs `go` with the path extended by one step, such as a member's name.
     fn below<T>(&mut self, step: fmt::Arguments<'_>, go: impl FnOnce(&mut Trail) -> T) -> T {
         let length = self.path.len();
         let _ = fmt::Write::write_fmt(&mut self.path, step);

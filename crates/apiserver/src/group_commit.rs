@@ -14,13 +14,13 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::{Batch, Entry, Ticket, Write};
 
-/// State before a write, to detect failed batches since.
+/// Number of failed batches before a write, to detect whether a batch has failed since then.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     failures: u64,
 }
 
-/// Writes the pending batch on drop, also if the runtime shuts down before it ran.
+/// Stores the pending batch of writes when it is dropped, also if the runtime drops the task before it ran.
 struct FlushOnDrop(Option<Arc<Shared>>);
 
 impl Drop for FlushOnDrop {
@@ -35,7 +35,7 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// A written batch whose result has not been reported yet.
+/// A batch that was written to the disk, successfully or not, and whose callers wait for the result.
 #[must_use = "somebody waits for it"]
 struct Flushed {
     batch: Batch,
@@ -49,14 +49,15 @@ impl Flushed {
 }
 
 impl Shared {
-    /// Starts a write; [`Shared::settled`] or [`Shared::settle`] waits for it.
+    /// Returns the state to pass to [`Shared::settled`] or [`Shared::settle`]; must be called before the
+    /// write.
     pub(crate) fn before_write(&self) -> Before {
         Before {
             failures: self.lock().pending.failures(),
         }
     }
 
-    /// Waits until everything accepted so far is durable and visible.
+    /// Waits until all writes that were accepted so far are durable and visible.
     ///
     /// # Cancel safety
     ///
@@ -78,7 +79,7 @@ impl Shared {
         }
     }
 
-    /// Like [`Shared::settled`] for callers that can't await; blocks while the disk writes.
+    /// Does the same as [`Shared::settled`] for callers that can't await: blocks while the disk writes.
     pub(crate) fn settle(&self, before: Before) -> Result<(), ApiError> {
         if self.ticket(before)?.is_none() {
             return Ok(());
@@ -90,9 +91,10 @@ impl Shared {
         Shared::check(before, &self.lock())
     }
 
-    /// Fails if a batch has failed since `before`.
+    /// Returns an error if a batch has failed since `before`.
     ///
-    /// It may be an earlier batch without this call's write; the two can't be distinguished.
+    /// The failed batch may be an earlier one without this call's write; the two cases can't be
+    /// distinguished.
     fn check(before: Before, state: &State) -> Result<(), ApiError> {
         if state.pending.failures() == before.failures {
             return Ok(());
@@ -107,9 +109,9 @@ impl Shared {
         Ok(state.pending.ticket())
     }
 
-    /// Restores an older revision with `change`, between two batches.
+    /// Restores the store at an older revision with `change`, between two batches.
     ///
-    /// Writes that are accepted but not stored fail.
+    /// Writes that were accepted but not stored fail.
     pub(crate) fn go_back(
         &self,
         revision: u64,
@@ -136,7 +138,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes everything pending, unless another call has just done so.
+    /// Stores the pending batch of writes, if there is one; another call may have stored it already.
     fn flush(&self) -> Option<Flushed> {
         let mut disk = self.disk.get()?.lock();
         let mut state = self.lock();
@@ -170,7 +172,8 @@ impl Shared {
 }
 
 impl State {
-    /// The stored state of the objects that a failed batch left in doubt, as writes.
+    /// Returns writes that restore on the disk the visible state of objects that a failed batch may have
+    /// changed.
     fn corrections(&self) -> Vec<Write> {
         let doubtful = self.pending.doubtful().iter();
         let stored = |(collection, key): &(_, Arc<str>)| Write {

@@ -56,18 +56,18 @@ pub struct Kind {
     pub singular: String,
     /// Other names that `kubectl` accepts, such as `po`.
     pub short_names: Vec<String>,
-    /// The categories of `kubectl get` that contain it, such as `all`.
+    /// Categories of `kubectl get` that contain the kind, such as `all`.
     pub categories: Vec<String>,
-    /// Whether its objects live in namespaces.
+    /// Whether objects of the kind live in namespaces.
     pub scope: Scope,
     /// The verbs of the resource itself, in alphabetical order.
     /// A kind without `list`, such as a token review, supports only creation.
     pub verbs: Vec<String>,
     /// The subresources below an object's URL, ordered by name.
     pub subresources: Vec<Subresource>,
-    /// Whether its version is the preferred one of its group.
+    /// Whether the kind's version is the preferred version of its group.
     pub preferred: bool,
-    /// Whether the user added it, as a custom resource definition does.
+    /// Whether the user added the kind, as a custom resource definition does.
     pub custom: bool,
 }
 
@@ -123,7 +123,7 @@ impl Kind {
         }
     }
 
-    /// The `apiVersion` of its objects: `v1`, `apps/v1`.
+    /// Returns the `apiVersion` of the kind's objects, such as `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -137,7 +137,7 @@ impl Kind {
         self.subresources.iter().any(|sub| sub.name == name)
     }
 
-    /// The name that errors and `kubectl` use: `pods`, `deployments.apps`.
+    /// Returns the name that errors and `kubectl` use, such as `pods` or `deployments.apps`.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() {
             self.plural.clone()
@@ -154,7 +154,7 @@ impl Kind {
         }
     }
 
-    /// The name that validation errors use: `Pod`, `Deployment.apps`.
+    /// Returns the name that validation errors use, such as `Pod` or `Deployment.apps`.
     pub(crate) fn group_kind(&self) -> String {
         if self.group.is_empty() {
             self.kind.clone()
@@ -284,12 +284,12 @@ impl Kinds {
         self.iter().any(|kind| kind.group == group)
     }
 
-    /// All kinds, ordered by group, version and plural; the core group, whose name is empty, is first.
+    /// Iterates over all kinds, ordered by group, version and plural; the core group is first.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.iter()
     }
 
-    /// Number of kinds; each version counts.
+    /// Returns the number of kinds; each version of a kind counts.
     pub fn len(&self) -> usize {
         self.kinds.len()
     }

@@ -28,7 +28,7 @@ const MAGIC: [u8; 4] = *b"k8s\0";
 /// The number is that of `transformDecodeError` in `endpoints/handlers/rest.go`.
 const SUMMARY_BYTES_MAX: usize = 30;
 
-/// What an endpoint accepts.
+/// The group, version and kind of the object that an endpoint accepts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected<'a> {
     pub(crate) group: &'a str,
@@ -136,7 +136,7 @@ impl<'a> Envelope<'a> {
 // === impl Expected ===
 
 impl Expected<'_> {
-    /// Options of a deletion, in any group.
+    /// The `DeleteOptions` that a deletion accepts, in any group.
     pub(crate) const DELETE_OPTIONS: Expected<'static> = Expected {
         group: "meta.k8s.io",
         version: "v1",
@@ -194,7 +194,7 @@ impl Expected<'_> {
         Ok(message)
     }
 
-    /// The body is not protobuf.
+    /// Returns the error for a body that is not protobuf.
     fn unrecognized(&self, why: &Reason, body: &[u8]) -> ApiError {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());
@@ -206,7 +206,7 @@ impl Expected<'_> {
         ))
     }
 
-    /// The sent object can't be decoded, or is of another kind.
+    /// Returns the error for a sent object that can't be decoded, or is of another kind.
     fn unfit(&self, sent: &Envelope<'_>, why: impl fmt::Display) -> ApiError {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::body::Body;
 
-/// The response to an accepted request.
+/// The response to an accepted request: status code, body, revision, and media type.
 pub(crate) struct Reply {
     pub(crate) code: StatusCode,
     pub(crate) body: Body,
@@ -28,7 +28,7 @@ impl Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
-    /// The `Status` that Kubernetes returns if there is no object to return.
+    /// Creates the `Status` response that Kubernetes sends if there is no object to return.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Reply {
         let mut status = json!({
             "kind": "Status",
@@ -43,7 +43,7 @@ impl Reply {
         Reply::json(code, &status)
     }
 
-    /// A response with plain text.
+    /// Creates a response with plain text.
     pub(crate) fn plain(code: StatusCode, text: impl Into<Bytes>) -> Reply {
         Reply {
             content_type: "text/plain; charset=utf-8",

@@ -19,11 +19,11 @@ use crate::strategy::Strategy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
-/// One kind in one version.
+/// One version of a served kind, with its strategy.
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) kind: Kind,
-    /// Distinguishes the versions of one collection.
+    /// Number that distinguishes the versions of one collection.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
     /// `"apiVersion":"v1","kind":"Pod"`, the start of a serialized object.
@@ -55,7 +55,7 @@ impl Resource {
         self.kind.verbs.iter().any(|served| served == verb)
     }
 
-    /// The storage key of one object.
+    /// Returns the key of an object in storage.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
             Some(namespace) if self.is_namespaced() => format!("{namespace}/{name}"),
@@ -63,7 +63,7 @@ impl Resource {
         }
     }
 
-    /// The allowed fields of a body, resolved on first use.
+    /// Returns the allowed fields of a request body; resolved on first use.
     pub(crate) fn known(&self) -> Known {
         *self.known.get_or_init(|| Known::of(&self.kind))
     }
@@ -158,7 +158,7 @@ impl Registry {
             .map(|resource| resource.collection)
     }
 
-    /// One resource of every namespaced collection whose objects can be deleted.
+    /// Returns one resource of every namespaced collection whose objects can be deleted.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =
@@ -174,7 +174,7 @@ impl Registry {
             .find(|resource| resource.kind.group_resource() == group_resource)
     }
 
-    /// Group and plural of every collection, indexed by its id.
+    /// Returns the group and plural of every collection, indexed by collection id.
     #[cfg(feature = "persistence")]
     pub(crate) fn collection_names(&self) -> Vec<String> {
         let mut names = vec![String::new(); self.collections];

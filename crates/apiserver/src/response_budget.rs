@@ -39,7 +39,7 @@ pub(crate) const FREE_BYTES: usize = 4 * 1024;
 /// Kubernetes allows a request that does not watch the same time (`RequestTimeout` in `server/config.go`).
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The slots of all responses in transfer.
+/// The slots (units of memory) that all responses in transfer share.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,
@@ -59,19 +59,19 @@ struct Response {
     content: Weak<dyn Content>,
 }
 
-/// The content of a response, which can be evicted.
+/// The content of a response in transfer, which the budget can evict.
 trait Content: Send + Sync {
     fn evict(&self);
 }
 
-/// The content of one response; dropping it returns its slots.
+/// The content of one response with its slots; dropping it returns the slots to the budget.
 pub(crate) struct Reserved<T> {
     content: Arc<Mutex<Option<T>>>,
     budget: Arc<ResponseBudget>,
     number: u64,
 }
 
-/// The content was evicted.
+/// Error: the budget has evicted the content of the response.
 #[derive(Debug, thiserror::Error)]
 #[error("the client did not read the response in time")]
 pub(crate) struct Evicted;
@@ -92,9 +92,10 @@ impl ResponseBudget {
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
     }
 
-    /// Number of slots for these objects.
+    /// Returns the number of slots that a response with these objects needs.
     ///
-    /// One each, plus the text of the longest, which is serialized as a whole.
+    /// This is one slot per object, plus those for the text of the longest object, which is serialized as a
+    /// whole.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);

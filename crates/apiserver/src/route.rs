@@ -40,7 +40,7 @@ pub enum Verb {
     Other,
 }
 
-/// Destination of a path.
+/// What the path of a request refers to.
 #[derive(Clone, Debug)]
 pub(crate) enum Destination {
     Resource(Target),
@@ -78,7 +78,7 @@ pub(crate) struct Target {
 // === impl Verb ===
 
 impl Verb {
-    /// The lower-case name, as in discovery.
+    /// Returns the name of the verb in lower case, as in discovery.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Get => "get",

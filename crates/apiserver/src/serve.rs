@@ -209,11 +209,9 @@ fn user_agent(headers: &HeaderMap) -> String {
         .unwrap_or_default()
 }
 
-/// Reserves memory for the response.
+/// Reserves memory for the body of the response, or replaces the response with a 429 error.
 ///
-/// A completed write is not undone: its body is dropped instead, and the client receives only the head.
-///
-/// That something was written is not taken back: then the answer's head is all that arrives.
+/// A completed write is not undone: the client receives the head of its response, and then the body fails.
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {
     let is_final = verb.is_write() && response.status().is_success();
     let (parts, body) = response.into_parts();

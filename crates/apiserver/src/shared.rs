@@ -25,7 +25,7 @@ use crate::watch_cache::{Cache, WatcherId};
 /// Maximum time that a request waits for a future revision (`blockTimeout` in `watch_cache.go`).
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
-/// Settings of the builder.
+/// Settings that the builder passes to the server.
 pub(crate) struct Settings {
     pub(crate) watch_list: bool,
     pub(crate) enforce_namespaces: bool,
@@ -59,7 +59,7 @@ pub(crate) struct State {
     pub(crate) storage: Storage,
     /// Accepted writes, which writers must check before `storage`.
     pub(crate) pending: Pending,
-    /// One per collection, ordered by id.
+    /// One watch cache per collection, ordered by collection id.
     pub(crate) caches: Vec<Cache>,
     pub(crate) rng: fastrand::Rng,
     last_watcher: u64,
@@ -167,7 +167,7 @@ impl Shared {
 
     /// Ends the lists and watches that may hold dropped history.
     ///
-    /// Lists that began after `forgotten_at`, and watches that keep up, hold none of it.
+    /// Lists that began after `forgotten_at`, and watches that do not lag behind, hold no dropped history.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
         self.response_budget.evict_until(forgotten_at);
         let State {
@@ -228,12 +228,13 @@ impl State {
         WatcherId(self.last_watcher)
     }
 
-    /// The revision of the next commit.
+    /// Returns the revision of the next commit.
     pub(crate) fn next_revision(&self) -> u64 {
         self.storage.revision().max(self.pending.revision()) + 1
     }
 
-    /// The state of an object for the next write: the last accepted one, durable or not.
+    /// Returns the state of an object on which the next write is based: the last accepted one, durable or
+    /// not.
     pub(crate) fn newest(&self, collection: CollectionId, key: &str) -> Option<&Arc<Entry>> {
         match self.pending.get(collection, key) {
             Some(accepted) => accepted.entry.as_ref(),
@@ -241,7 +242,8 @@ impl State {
         }
     }
 
-    /// The objects of a collection whose keys have this prefix, for the next write; durable ones first.
+    /// Returns the objects with this key prefix on which the next write is based; objects without pending
+    /// writes first.
     pub(crate) fn newest_below<'a>(
         &'a self,
         collection: CollectionId,

@@ -23,7 +23,7 @@ const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to di
 #[error("{}", .0.message)]
 pub struct ApiError(Box<Status>);
 
-/// A `metav1.Status` that reports a failure.
+/// The body of an error response: a `metav1.Status` that reports a failure.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Status {
@@ -33,13 +33,13 @@ pub struct Status {
     pub reason: String,
     /// The human-readable message.
     pub message: String,
-    /// What the failure is about.
+    /// The object or resource that the failure is about.
     pub details: Option<StatusDetails>,
     /// A token that continues an expired page chain inconsistently (`metadata.continue`).
     pub continue_token: Option<String>,
 }
 
-/// What a [`Status`] is about.
+/// The object or resource that a [`Status`] is about, with the causes of the failure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -87,7 +87,7 @@ impl Status {
         }
     }
 
-    /// The body as sent on the wire.
+    /// Returns the JSON of the response body.
     pub fn to_json(&self) -> Value {
         let mut metadata = json!({});
         if let Some(token) = &self.continue_token {
@@ -110,7 +110,7 @@ impl Status {
         status
     }
 
-    /// Seconds until the client may retry, if set.
+    /// Returns the number of seconds until the client may retry, if set.
     pub fn retry_after(&self) -> Option<u32> {
         let details = self.details.as_ref()?;
         (details.retry_after_seconds > 0).then_some(details.retry_after_seconds)
@@ -120,17 +120,17 @@ impl Status {
 // === impl ApiError ===
 
 impl ApiError {
-    /// The status that the server responds with.
+    /// Returns the `Status` that the server sends for this error.
     pub fn status(&self) -> &Status {
         &self.0
     }
 
-    /// The HTTP status code.
+    /// Returns the HTTP status code of the error.
     pub fn code(&self) -> u16 {
         self.0.code
     }
 
-    /// The machine-readable reason; empty where Kubernetes sends none.
+    /// Returns the machine-readable reason; empty where Kubernetes sends none.
     pub fn reason(&self) -> &str {
         &self.0.reason
     }
@@ -139,7 +139,7 @@ impl ApiError {
         ApiError(Box::new(Status::failure(code, reason, message)))
     }
 
-    /// The disk rejected a write.
+    /// Returns the error for a write that the disk rejected.
     pub(crate) fn not_stored(cause: &str) -> ApiError {
         let cause = format!("the write could not be stored: {cause}");
         ApiError::new(
@@ -150,7 +150,7 @@ impl ApiError {
         .caused_by("", &cause, "")
     }
 
-    /// Adds the object to the details, or the resource itself if `name` is empty.
+    /// Adds the object to the error's details, or the resource itself if `name` is empty.
     pub(crate) fn about(mut self, kind: &Kind, name: &str) -> ApiError {
         let details = self.0.details.get_or_insert_default();
         name.clone_into(&mut details.name);
@@ -189,7 +189,7 @@ impl ApiError {
         ApiError::new(403, "Forbidden", message).about(kind, name)
     }
 
-    /// The request has no credentials, or invalid ones.
+    /// Returns the error for a request without credentials or with invalid ones.
     pub(crate) fn unauthorized() -> ApiError {
         ApiError::new(401, "Unauthorized", "Unauthorized")
     }
@@ -216,19 +216,19 @@ impl ApiError {
         ApiError::new(404, "NotFound", message).about(kind, name)
     }
 
-    /// No resource is served at this path.
+    /// Returns the error for a path at which no resource is served.
     pub(crate) fn no_such_path() -> ApiError {
         let message = "the server could not find the requested resource";
         ApiError::new(404, "NotFound", message).about_nothing()
     }
 
-    /// The path does not support this method.
+    /// Returns the error for a method that the path does not support.
     pub(crate) fn method_not_allowed() -> ApiError {
         let message = "the server does not allow this method on the requested resource";
         ApiError::new(405, "MethodNotAllowed", message).about_nothing()
     }
 
-    /// No media type in `Accept` is available.
+    /// Returns the error for a request whose `Accept` header names no available media type.
     pub(crate) fn not_acceptable(available: &str) -> ApiError {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
         ApiError::new(406, "NotAcceptable", message).about_nothing()
@@ -239,7 +239,7 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Every generated name was already in use.
+    /// Returns the error for a create request whose generated names were all in use.
     pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
         let message = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",
@@ -279,7 +279,7 @@ impl ApiError {
         self
     }
 
-    /// The revision in the body is not the stored one.
+    /// Returns the error for a write whose revision in the body is not the stored one.
     pub(crate) fn modified(kind: &Kind, name: &str) -> ApiError {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         ApiError::conflict(kind, name, why)
@@ -290,7 +290,7 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// A watch from `requested`, while history starts after `horizon`.
+    /// Returns the error for a watch from revision `requested`, while history starts after `horizon`.
     pub(crate) fn watch_too_old(requested: u64, horizon: u64) -> ApiError {
         let message = format!("too old resource version: {requested} ({horizon})");
         ApiError::new(410, "Expired", message)
@@ -317,29 +317,30 @@ impl ApiError {
         )
     }
 
-    /// The object exceeds the size limit.
+    /// Returns the error for an object that exceeds the size limit.
     pub(crate) fn object_too_large(limit: usize) -> ApiError {
         let message = format!("Request entity too large: an object's limit is {limit}");
         ApiError::new(413, "RequestEntityTooLarge", message)
     }
 
-    /// The object is nested too deeply to be read again.
+    /// Returns the error for an object that is nested too deeply to be read again.
     pub(crate) fn too_deep() -> ApiError {
         ApiError::bad_request("the object is nested more than 127 levels deep")
     }
 
-    /// The storage quota is exhausted; the message is the one Kubernetes forwards from a full etcd.
+    /// Returns the error for an exhausted storage quota, with the message that Kubernetes forwards from a
+    /// full etcd.
     pub(crate) fn no_space() -> ApiError {
         ApiError::unexplained("etcdserver: mvcc: database space exceeded")
     }
 
-    /// The body did not arrive before the deadline.
+    /// Returns the error for a request body that did not arrive before the deadline.
     pub(crate) fn timed_out() -> ApiError {
         let message = "Timeout: request did not complete within the allotted timeout";
         ApiError::new(504, "Timeout", message).about_nothing()
     }
 
-    /// The patch type is not supported.
+    /// Returns the error for an unsupported patch type.
     pub(crate) fn unsupported_patch() -> ApiError {
         let message = "415: Unsupported Media Type";
         ApiError::new(415, "UnsupportedMediaType", message).about_nothing()
@@ -351,7 +352,7 @@ impl ApiError {
         ApiError::validation("", "", &[error])
     }
 
-    /// The JSON patch can't be applied.
+    /// Returns the error for a JSON patch that can't be applied.
     pub(crate) fn inapplicable() -> ApiError {
         let message = "the server rejected our request due to an error in our request";
         ApiError::new(422, "Invalid", message).about_nothing()
@@ -364,7 +365,7 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message)
     }
 
-    /// The object has invalid fields.
+    /// Returns the error for an object with invalid fields.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_kind(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -423,12 +424,12 @@ impl ApiError {
         ApiError::new(429, "TooManyRequests", message)
     }
 
-    /// An internal server error without a reason.
+    /// Returns an internal server error without a reason.
     pub(crate) fn unexplained(message: &str) -> ApiError {
         ApiError::new(500, "", message)
     }
 
-    /// The requested revision is higher than the current one, also after waiting.
+    /// Returns the error for a requested revision above the current one, also after waiting.
     pub(crate) fn revision_too_large(requested: u64, current: u64) -> ApiError {
         let message =
             format!("Timeout: Too large resource version: {requested}, current: {current}");

@@ -64,7 +64,7 @@ const FRAMES_KEPT: usize = 1_000;
 /// It holds the 102,400 events of a busy collection with objects of 5 KB, each with its frame.
 const HISTORY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
-/// Objects by key.
+/// Objects of one collection, ordered by key.
 type Objects = OrdMap<Arc<str>, Arc<Entry>>;
 
 /// All collections and their common revision.
@@ -89,18 +89,18 @@ struct Collection {
     log: VecDeque<Arc<Event>>,
     /// Size of `log` in bytes.
     log_bytes: usize,
-    /// `log` contains every event above this revision.
+    /// Revision above which `log` contains every event.
     horizon: u64,
 }
 
-/// The state of one collection at one moment.
+/// The immutable state of one collection at one revision.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) revision: u64,
     objects: Objects,
 }
 
-/// A snapshot with the events to undo to reach an older revision.
+/// A snapshot, and the events that must be undone to reach an older revision.
 pub(crate) struct Rewind {
     snapshot: Snapshot,
     /// Ordered by revision; all above `target`.
@@ -108,7 +108,7 @@ pub(crate) struct Rewind {
     target: u64,
 }
 
-/// The log no longer reaches back to the requested revision.
+/// Error: the log no longer reaches back to the requested revision.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Compacted;
 
@@ -145,7 +145,7 @@ impl Storage {
         self.collections[collection.0].objects.get(key)
     }
 
-    /// The objects of a collection whose keys have this prefix, in order.
+    /// Returns the objects of a collection whose keys start with `prefix`, in order of their keys.
     pub(crate) fn below<'a>(
         &'a self,
         collection: CollectionId,
@@ -177,17 +177,18 @@ impl Storage {
         })
     }
 
-    /// The revision above which all events of a collection are kept.
+    /// Returns the revision above which all events of a collection are kept.
     pub(crate) fn horizon(&self, collection: CollectionId) -> u64 {
         self.collections[collection.0].horizon
     }
 
-    /// All kept events of a collection, oldest first.
+    /// Returns all kept events of a collection, oldest first.
     pub(crate) fn log(&self, collection: CollectionId) -> &VecDeque<Arc<Event>> {
         &self.collections[collection.0].log
     }
 
-    /// The events above a revision, oldest first; the caller must compare it with the horizon first.
+    /// Returns the events above a revision, oldest first; the caller must compare the revision with the
+    /// horizon first.
     pub(crate) fn events_after(&self, collection: CollectionId, revision: u64) -> Vec<Arc<Event>> {
         let log = &self.collections[collection.0].log;
         let first = log.partition_point(|event| event.revision <= revision);
@@ -220,7 +221,7 @@ impl Storage {
         event
     }
 
-    /// Drops events above the limits, of the grown collection and of all collections.
+    /// Drops the oldest events until the grown collection and the whole history are within their limits.
     fn trim_history(&mut self, grown: CollectionId, now: Instant) {
         while self.collections[grown.0].is_overfull(now) {
             self.forget_oldest(grown.0);
@@ -245,9 +246,9 @@ impl Storage {
         }
     }
 
-    /// Time of the newest dropped event, if readers hold more than the limit.
+    /// Returns the time of the newest dropped event, if readers hold more dropped states than the limit.
     ///
-    /// Readers that started later hold none of it.
+    /// Readers that started after this time hold no dropped state.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
@@ -267,7 +268,7 @@ impl Storage {
         Ok(())
     }
 
-    /// The objects that were written above a revision, as far as the logs reach.
+    /// Returns the keys of the objects that were written above a revision, as far as the logs reach back.
     pub(crate) fn keys_after(&self, revision: u64) -> Vec<(CollectionId, Arc<str>)> {
         let collections = (0..self.collections.len()).map(CollectionId);
         let keys = |collection| {
@@ -330,7 +331,8 @@ impl Collection {
 // === impl Rewind ===
 
 impl Rewind {
-    /// Undoes the newer events; takes time proportional to their number, so call it without a lock.
+    /// Undoes the newer events and returns the older state; call it without a lock, because it takes time for
+    /// each event.
     pub(crate) fn snapshot(self) -> Snapshot {
         let mut objects = self.snapshot.objects;
         for event in self.events.iter().rev() {

@@ -13,7 +13,7 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::storage::Entry;
 
-/// Table format of one kind.
+/// Writes the objects of one kind as a `meta.k8s.io/v1` table.
 pub(crate) struct Table {
     columns: &'static [Column],
     type_meta: String,
@@ -30,7 +30,7 @@ impl Table {
         }
     }
 
-    /// The `columnDefinitions`.
+    /// Returns the `columnDefinitions` of the table.
     pub(crate) fn columns(&self) -> Value {
         self.columns
             .iter()
@@ -46,7 +46,7 @@ impl Table {
             .collect()
     }
 
-    /// The cells of an empty object, for the row of a bookmark.
+    /// Returns the cells of an empty object, for the row of a bookmark.
     pub(crate) fn empty_cells(&self) -> Value {
         let members = serde_json::Map::from_iter([("metadata".to_owned(), json!({}))]);
         self.cells(&Object::stored(members), self.now())

@@ -66,7 +66,7 @@ pub(crate) struct Cache {
     policy: WatchCache,
     /// Number of events in the window, if it is limited.
     capacity: usize,
-    /// Events above this revision can be delivered.
+    /// Revision above which a watch receives every event; watches can't start below it.
     horizon: u64,
     watchers: Watchers,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Cache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WatcherId(pub(crate) u64);
 
-/// One open watch, as seen by the sender.
+/// One open watch, to which the cache sends deliveries.
 pub(crate) struct Watcher {
     pub(crate) filter: Filter,
     /// Whether the watch requested bookmarks.
@@ -85,7 +85,7 @@ pub(crate) struct Watcher {
     pub(crate) sender: Sender,
 }
 
-/// The filter of a watch.
+/// The conditions that an event must meet for a watch to receive it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     /// `namespace/`, or empty for all namespaces.
@@ -95,7 +95,7 @@ pub(crate) struct Filter {
     pub(crate) after: u64,
 }
 
-/// A delivery to a watcher.
+/// What a watcher receives: an event, a bookmark, or injected bytes.
 #[derive(Debug)]
 pub(crate) enum Delivery {
     Event(Arc<Event>, EventType),
@@ -107,7 +107,7 @@ pub(crate) enum Delivery {
 // === impl Delivery ===
 
 impl Delivery {
-    /// The revision of an event.
+    /// Returns the revision of the delivered event; `None` for other deliveries.
     fn revision(&self) -> Option<u64> {
         match self {
             Delivery::Event(event, _) => Some(event.revision),
@@ -217,7 +217,7 @@ impl Cache {
         }
     }
 
-    /// Delivers an event to every watcher that it concerns.
+    /// Delivers an event to every watcher that may select it.
     pub(crate) fn dispatch(&mut self, event: &Arc<Event>) {
         self.watchers.retain_concerned(event, |watcher| {
             watcher.filter.event_type(event).is_none_or(|event_type| {

@@ -19,9 +19,9 @@ pub(crate) enum Command {
 /// How a successful subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It completed.
+    /// The subcommand completed.
     Done,
-    /// A signal ended it.
+    /// A signal ended the subcommand.
     Ended(Signal),
 }
 

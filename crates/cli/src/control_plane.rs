@@ -65,7 +65,7 @@ pub(crate) trait Reconciler: Send + Sync + 'static {
 /// The objects that the loops observe.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    /// All namespaces if `None`.
+    /// Namespace of the observed objects; all namespaces if `None`.
     pub(crate) namespace: Option<String>,
     pub(crate) selector: Selector,
 }
@@ -91,11 +91,11 @@ pub(crate) struct Process {
     scope: Scope,
     steps: mpsc::Sender<Step>,
     reads: Reads,
-    /// By kind.
+    /// Status readers of the process's informers, by kind.
     informers: BTreeMap<String, StatusReader>,
 }
 
-/// Access for writes of one kind, in the namespace of an object.
+/// Sends the writes of objects of one kind, each to the object's namespace.
 struct Writes<K> {
     client: Client,
     kind: PhantomData<fn() -> K>,
@@ -315,7 +315,7 @@ impl Shift {
     }
 }
 
-/// The uid of the object that controls this one, if it is of that kind.
+/// Returns the uid of the object that controls this one, if the controller is of that kind.
 fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
     let owners = object.meta().owner_references.iter().flatten();
     owners
@@ -324,7 +324,7 @@ fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
         .next()
 }
 
-/// The name of the object that controls this one, if it is of that kind.
+/// Returns the name of the object that controls this one, if the controller is of that kind.
 fn controller_name<K: Resource>(object: &K, kind: &str) -> Option<ObjectName> {
     let meta = object.meta();
     let owners = meta.owner_references.iter().flatten();

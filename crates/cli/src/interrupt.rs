@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 /// Maximum time for unfinished work after a signal.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The received signal.
+/// A signal that the program has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// SIGINT: Ctrl-C.
@@ -19,7 +19,7 @@ pub(crate) enum Signal {
     Terminate,
 }
 
-/// Receives signals.
+/// Receives SIGINT and SIGTERM.
 pub(crate) struct Interrupt {
     interrupts: Stream,
     terminations: Stream,

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// Widths of the columns of a [`Line`], so that names of usual length are aligned.
+/// Widths of the columns of a [`Line`] in characters, so that names of usual length are aligned.
 const WHO: usize = 18;
 const TEXT: usize = 46;
 const OBJECT: usize = 34;
@@ -81,7 +81,7 @@ pub(crate) fn complain(text: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "error: {}", lines.join("; "));
 }
 
-/// Prints a table; an unknown number is a dash.
+/// Prints a table; prints a dash for an unknown number.
 pub(crate) fn table(title: &str, columns: &[&str], rows: &[Row]) {
     let lengths = rows.iter().map(|row| row.name.len());
     let width = lengths.chain([title.len()]).max().unwrap_or(0);

@@ -207,7 +207,7 @@ impl Fault {
         )
     }
 
-    /// Whether the fault can affect this request, which its match is assumed to select.
+    /// Whether the fault can affect a request of this kind, regardless of its match.
     pub(crate) fn fits(&self, request: &LoggedRequest) -> bool {
         match self {
             Fault::RefuseStreaming => {

@@ -1,4 +1,4 @@
-//! Responses and resets that faults decide before a request is executed.
+//! Responses and connection resets that faults cause instead of executing a request.
 //!
 //! Guarantees: an error equals that of Kubernetes in wording, headers and format; the request log contains it.
 
@@ -15,11 +15,11 @@ use crate::request_log::LoggedRequest;
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Default seconds in the `Retry-After` header of flow control (`retryAfter` in `maxinflight.go`).
+/// Default value of the `Retry-After` header of flow control in seconds (`retryAfter` in `maxinflight.go`).
 const PLAIN_RETRY_AFTER: u32 = 1;
 
 impl Verdict {
-    /// Returns the response that replaces the real one, if any.
+    /// Returns the response that a fault sends instead of the real response, if any.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Verdict {
         }))
     }
 
-    /// Adds the headers that a `Status` does not imply.
+    /// Adds to the response of a planned error the headers that its body does not imply.
     pub(crate) fn mark(&self, response: &mut Response<Body>) {
         let Some(Planned::ErrorResponse(refusal)) = self.answer else {
             return;

@@ -1,4 +1,4 @@
-//! The HTTP endpoint for faults.
+//! The HTTP endpoint through which clients read and change the fault plan.
 //!
 //! Guarantees: off unless the builder enables it; a plan is parsed completely before it takes effect.
 
@@ -11,10 +11,10 @@ use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Path of the fault plan.
+/// URL path of the fault plan.
 pub(crate) const PATH: &str = "/faults";
 
-/// Shows, extends or clears the plan, and returns the active plan.
+/// Handles a request to the endpoint: reads, extends or clears the fault plan, and returns the active plan.
 pub(crate) fn serve_plan(
     shared: &Arc<Shared>,
     method: &Method,

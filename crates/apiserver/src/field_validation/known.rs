@@ -1,31 +1,31 @@
-//! Known structure of a value, from the table of messages of the built-in kinds.
+//! The members that field validation allows in a value, from the message table of the built-in kinds.
 //!
 //! Guarantees: a value with its own JSON encoding, such as a quantity or a raw extension, may be anything.
 
 use crate::kinds::Kind;
 use crate::kinds::wire::{Container, Field, Form, MessageId, Messages, Type};
 
-/// Allowed members of a value.
+/// The members that a value in a request body may have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
     Anything,
-    /// An object of a kind that the user added.
+    /// An object of a kind that the user added; only `metadata` is known.
     Custom,
     Message(MessageId),
     /// A list of values of this type.
     List(Type),
     /// A map from strings to values of this type.
     Map(Type),
-    /// A JSON patch, and one operation of it.
+    /// A JSON patch: a list of [`Known::Operation`].
     Operations,
     Operation,
 }
 
-/// The members of a JSON patch operation.
+/// Names of the members that a JSON patch operation may have.
 const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
 
 impl Known {
-    /// An object of a served kind.
+    /// Returns the structure of an object of a served kind.
     pub(crate) fn of(kind: &Kind) -> Known {
         if kind.custom {
             return Known::Custom;
@@ -33,13 +33,13 @@ impl Known {
         Known::named(&kind.api_version(), &kind.kind)
     }
 
-    /// An object of a built-in kind.
+    /// Returns the structure of an object of a built-in kind.
     pub(crate) fn named(api_version: &str, kind: &str) -> Known {
         let message = Messages::builtin().of_kind(api_version, kind);
         message.map_or(Known::Anything, Known::Message)
     }
 
-    /// Returns the structure of a member; `None` if the member is unknown.
+    /// Returns the structure of a value's member; `None` if the value has no member of this name.
     pub(super) fn member(self, name: &str) -> Option<Known> {
         match self {
             Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),
@@ -52,7 +52,7 @@ impl Known {
         }
     }
 
-    /// Returns the structure of an item.
+    /// Returns the structure of the items of a list.
     pub(super) fn item(self) -> Known {
         match self {
             Known::List(item) => Known::of_type(item),
@@ -83,7 +83,7 @@ impl Known {
     }
 }
 
-/// Returns the structure of a message's member, which may belong to an inlined message.
+/// Returns the structure of a member of a message or of the messages inlined in it.
 fn member(id: MessageId, name: &str) -> Option<Known> {
     let message = Messages::builtin().get(id);
     if message.is_kind && matches!(name, "apiVersion" | "kind") {
@@ -108,7 +108,7 @@ mod tests {
     use crate::kinds::Kinds;
     use crate::kinds::schema::{Definition, Schema, Structure};
 
-    /// The paths of fields that are missing here but defined in the schema, recursively.
+    /// Adds to `found` the paths of fields that the schema defines but `known` lacks, recursively.
     fn missing(
         definition: &'static Definition,
         known: Known,

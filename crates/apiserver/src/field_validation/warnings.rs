@@ -12,7 +12,7 @@ const TOTAL_MAX: usize = 4 * 1024;
 /// Maximum characters of a truncated text (`truncateItemRunes`).
 const ITEM_MAX: usize = 256;
 
-/// Warnings for the client, sent with any response.
+/// Warnings for the client, sent in the headers of its response, whether it succeeds or fails.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings(Mutex<Vec<String>>);
 
@@ -24,7 +24,7 @@ impl Warnings {
         }
     }
 
-    /// Writes the headers.
+    /// Adds the `Warning` headers to a response's headers.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         let texts = self.0.lock();
         let total: usize = texts.iter().map(|text| text.chars().count()).sum();

@@ -20,7 +20,7 @@ pub(crate) struct Schema {
     kinds: BTreeMap<&'static str, usize>,
 }
 
-/// The fields of one type.
+/// The fields of one type, such as `PodSpec`.
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// The name of the type without its package, such as `PodSpec`.
@@ -42,7 +42,7 @@ pub(crate) struct Field {
     pub(crate) merge_key: Option<&'static str>,
 }
 
-/// Content of a field; the numbers are indexes into a schema's definitions.
+/// Structure of a field's value; the numbers are indexes into the definitions of a [`Schema`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// A scalar, or any value.
@@ -64,7 +64,7 @@ pub(crate) enum MergeStrategy {
     Replace,
 }
 
-/// Known structure of a value.
+/// Known structure of a field's value, by which a strategic merge patch merges it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Structure {
     Struct(&'static Definition),
@@ -90,13 +90,13 @@ impl Schema {
         })
     }
 
-    /// The fields of a kind; `None` if the kind is not built in.
+    /// Returns the fields of a kind; `None` if the kind is not built in.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Definition> {
         let at = self.kinds.get(format!("{api_version}/{kind}").as_str())?;
         self.definitions.get(*at)
     }
 
-    /// The definition with this full name.
+    /// Returns the definition with this full name.
     pub(crate) fn named(&self, full_name: &str) -> Option<&Definition> {
         let mut all = self.definitions.iter();
         all.find(|definition| definition.full_name == full_name)
@@ -141,7 +141,7 @@ impl Definition {
         self.fields.get(name)
     }
 
-    /// All fields, ordered by name.
+    /// Iterates over all fields, ordered by name.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &Field)> {
         self.fields.iter().map(|(name, field)| (*name, field))
     }

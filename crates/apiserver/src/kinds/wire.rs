@@ -25,7 +25,7 @@ pub(crate) struct Messages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageId(usize);
 
-/// One message.
+/// One protobuf message: its fields, and how it is written as JSON.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) form: Form,
@@ -35,17 +35,17 @@ pub(crate) struct Message {
     pub(crate) fields: Vec<Field>,
 }
 
-/// JSON form of a message.
+/// How a message is written as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Object,
-    /// The list in its only field; never null.
+    /// The list in the message's only field; never null.
     List,
-    /// Its second field, or the first if the second is null.
+    /// The value of the message's second field, or of the first if the second is null.
     Either,
     /// An integer or a string.
     IntOrString,
-    /// JSON as bytes.
+    /// The JSON value that the message contains as bytes.
     Json,
     /// A time with microseconds.
     MicroTime,
@@ -59,7 +59,7 @@ pub(crate) enum Form {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     number: u32,
-    /// The name in JSON.
+    /// Name of the field in JSON.
     pub(crate) name: &'static str,
     pub(crate) container: Container,
     pub(crate) value: Type,
@@ -90,15 +90,15 @@ pub(crate) enum Type {
 /// When a field appears in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// Always; as a zero value if it was not sent.
+    /// Always present; the zero value if the field was not sent.
     Always,
     /// Its members are members of the parent.
     Inline,
-    /// Unless it is empty, zero or null.
+    /// Present unless the value is empty, zero or null.
     Nonzero,
-    /// Always; null if it was not sent.
+    /// Always present; null if the field was not sent.
     Nullable,
-    /// Only if it was sent.
+    /// Present only if the field was sent.
     Sent,
 }
 

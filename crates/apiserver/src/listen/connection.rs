@@ -67,7 +67,7 @@ const HEADER_BYTES_MAX: u32 = 96 * 1024;
 /// The future of a response.
 type Answering = <Server as tower_service::Service<Request<Incoming>>>::Future;
 
-/// The layer between TCP and HTTP.
+/// The transport of a listener's connections: plain TCP or TLS.
 #[derive(Clone)]
 pub(super) enum Security {
     Plain,
@@ -83,7 +83,7 @@ pub(super) struct Settings {
     pub(super) alive: Alive,
 }
 
-/// Held by every task of a [`super::Listening`]; the receiver ends when the last is dropped.
+/// Held by every task of a [`super::Listening`]; its receiver ends when the last task has ended.
 #[derive(Clone)]
 pub(super) struct Alive {
     _until_dropped: mpsc::Sender<()>,
@@ -92,11 +92,11 @@ pub(super) struct Alive {
 /// Serves the requests of one connection.
 struct Requests {
     server: Server,
-    /// The user of the peer's certificate.
+    /// The user of the peer's client certificate, if it sent one.
     peer: Option<Peer>,
     /// Marks a port that only local programs may use.
     own_machine: Option<OwnMachine>,
-    /// Notified of every request.
+    /// Notified when a request arrives.
     asked: Arc<Notify>,
 }
 
@@ -104,7 +104,7 @@ struct Requests {
 #[derive(Clone)]
 struct Streams {
     tasks: Arc<Mutex<JoinSet<()>>>,
-    /// Whether any stream was ever opened.
+    /// Whether any stream was ever opened on the connection.
     any: Arc<AtomicBool>,
     alive: Alive,
 }
@@ -197,7 +197,7 @@ where
 }
 
 impl Streams {
-    /// Whether no stream was ever opened: HTTP/1.1, or no request yet.
+    /// Whether no stream was ever opened: the connection uses HTTP/1.1, or has received no request yet.
     fn are_none(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
     }

@@ -21,10 +21,10 @@ use crate::object::{DEPTH_MAX, height};
 /// Measured: the worst allowed body needs two thirds of the memory of the worst 3 MB of JSON.
 const VALUES_MAX: usize = 500_000;
 
-/// An error with its place.
+/// An error in a message, with the path of the field that caused it.
 #[derive(Debug)]
 pub(super) struct MessageError {
-    /// From the innermost to the outermost step.
+    /// Steps of the field's path, from the innermost to the outermost.
     path: Vec<Step>,
     reason: Reason,
 }
@@ -36,7 +36,7 @@ enum Step {
     Key(String),
 }
 
-/// Decodes one body.
+/// Decodes the message of one request body, and limits the number of its values.
 pub(super) struct Decoder {
     messages: &'static Messages,
     values_left: usize,
@@ -183,7 +183,7 @@ impl Decoder {
         Ok(members)
     }
 
-    /// Adds received data to a field.
+    /// Adds a received value to the data of its field.
     fn take<'a>(
         &mut self,
         field: &Field,
@@ -219,7 +219,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds one item, or several packed numbers.
+    /// Adds one item, or several packed numbers, to a list.
     fn take_items(
         &mut self,
         value_type: Type,
@@ -247,7 +247,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds a map entry, which is a message `{1: key, 2: value}`.
+    /// Adds an entry to a map; the entry is a message `{1: key, 2: value}`.
     fn take_entry(
         &mut self,
         value_type: Type,

@@ -58,7 +58,7 @@ pub(super) fn scalar(value_type: Type, value: WireValue<'_>) -> Result<Value, Re
     }
 }
 
-/// The value of a map entry that was sent without one.
+/// Returns the value of a map entry that was sent without a value.
 pub(super) fn zero(value_type: Type) -> Value {
     match value_type {
         Type::Bool => json!(false),
@@ -92,7 +92,7 @@ pub(super) fn special(form: Form, bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// Protobuf does not guarantee UTF-8; invalid bytes are replaced, because JSON can't represent them.
+/// Converts bytes to a JSON string; replaces invalid UTF-8, which protobuf allows and JSON can't represent.
 fn text(bytes: &[u8]) -> Value {
     Value::String(String::from_utf8_lossy(bytes).into_owned())
 }
@@ -103,7 +103,7 @@ fn int32(number: u64) -> i32 {
     i32::from_le_bytes([a, b, c, d])
 }
 
-/// Go writes integral numbers without a fraction.
+/// Converts a double to a JSON number; writes an integral number without a fraction, as Go does.
 fn double(number: f64) -> Result<Value, Reason> {
     if number.fract() == 0.0 && number.abs() <= INTEGRAL_MAX {
         #[expect(
@@ -118,7 +118,7 @@ fn double(number: f64) -> Result<Value, Reason> {
     Ok(Value::Number(number))
 }
 
-/// `{1: type, 2: integer, 3: text}`; type 0 is an integer and type 1 a text.
+/// Decodes `{1: type, 2: integer, 3: text}`; type 0 is an integer and type 1 a text.
 fn int_or_string(bytes: &[u8]) -> Result<Value, Reason> {
     let (mut kind, mut integer, mut string) = (0, json!(0), json!(""));
     for field in WireFields::new(bytes) {
@@ -137,7 +137,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// `{1: text}`; Go writes a quantity in its canonical form.
+/// Decodes `{1: text}` as a quantity, in Go's canonical form.
 fn quantity(bytes: &[u8]) -> Result<Value, Reason> {
     match only(bytes)? {
         None | Some([]) => Ok(json!("0")),
@@ -145,7 +145,7 @@ fn quantity(bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// `{1: JSON}`; an absent value is null.
+/// Decodes `{1: JSON}`; an absent value is null.
 fn embedded_json(bytes: &[u8]) -> Result<Value, Reason> {
     match only(bytes)? {
         None | Some([]) => Ok(Value::Null),

@@ -25,7 +25,7 @@ pub(crate) enum EventType {
     Deleted,
 }
 
-/// How much of an object a frame contains.
+/// The part of an object that a frame contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Object,
@@ -43,7 +43,7 @@ pub(crate) struct TableShape {
     pub(crate) now: Timestamp,
 }
 
-/// The parameters of one encoded frame.
+/// The parameters that identify one encoded frame of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FrameKey {
     event_type: EventType,
@@ -61,7 +61,7 @@ pub(crate) struct Event {
     pub(crate) new: Option<Arc<Entry>>,
     /// The old object at this event's revision, for watchers whose selector no longer matches.
     gone: OnceLock<Entry>,
-    /// Usually one entry: most events are requested in one form.
+    /// The encoded frames; usually one, because most watchers request the same representation.
     frames: Mutex<Vec<(FrameKey, Bytes)>>,
 }
 
@@ -105,9 +105,9 @@ impl Event {
         entry.map_or("", |entry| &*entry.key)
     }
 
-    /// The object in an event of this type.
+    /// Returns the object that an event of this type contains.
     ///
-    /// It is the new one, or for `Deleted` the old one at this event's revision.
+    /// This is the new object, or for `Deleted` the old object with this event's revision.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
         match event_type {
             EventType::Added | EventType::Modified => self.new.as_deref(),
@@ -151,7 +151,7 @@ impl Event {
         frame
     }
 
-    /// Approximate memory: the stored or removed object, and one frame.
+    /// Returns the approximate memory of the event in bytes: the stored or removed object, and one frame.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())

@@ -10,11 +10,11 @@ use super::{Entry, Event};
 /// Maximum bytes of held states: the same as for the history.
 const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
 
-/// Dropped entries that readers may still hold.
+/// Dropped object states that lists or watches may still hold, with their total size.
 pub(super) struct Outlived {
     entries: Vec<(Weak<Entry>, usize)>,
     bytes: usize,
-    /// Size at which the held states are counted again.
+    /// Size in bytes at which the held states are counted again.
     look_at: usize,
     bytes_max: usize,
 }

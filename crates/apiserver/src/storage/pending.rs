@@ -17,7 +17,7 @@ use super::Entry;
 use crate::resource::CollectionId;
 use crate::status::ApiError;
 
-/// The next state of one object.
+/// One write: the next state of one object, or its removal.
 #[derive(Clone)]
 pub(crate) struct Write {
     pub(crate) revision: u64,
@@ -30,14 +30,14 @@ pub(crate) struct Write {
 /// Result of a batch; `None` until it is known.
 pub(crate) type Outcome = Option<Result<(), ApiError>>;
 
-/// Reports the result of a batch.
+/// Receives the result of a batch when the batch has been stored or has failed.
 pub(crate) type Ticket = watch::Receiver<Outcome>;
 
 /// Writes that are stored in one transaction.
 pub(crate) struct Batch {
     pub(crate) writes: Vec<Write>,
     pub(crate) outcome: watch::Sender<Outcome>,
-    /// Whether a caller is responsible for writing it.
+    /// Whether a caller is responsible for storing the batch.
     called_for: bool,
 }
 
@@ -48,13 +48,13 @@ pub(crate) struct Accepted {
     pub(crate) entry: Option<Arc<Entry>>,
 }
 
-/// Everything accepted and not yet durable.
+/// All writes that were accepted and are not durable yet.
 #[derive(Default)]
 pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
     /// The last revision assigned to a pending write; 0 if there is none.
     revision: u64,
-    /// The batch that accepts writes.
+    /// The batch to which new writes are added.
     open: Option<Batch>,
     /// The result of the batch that is being written.
     in_flight: Option<Ticket>,
@@ -80,12 +80,12 @@ impl Pending {
         objects.filter(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// The last assigned revision, if any write is pending.
+    /// Returns the last revision assigned to a pending write; 0 if no write is pending.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Number of failed batches.
+    /// Returns the number of failed batches.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
@@ -130,7 +130,7 @@ impl Pending {
         Some(batch)
     }
 
-    /// Objects whose state on the disk may differ from the store.
+    /// Returns the objects whose state on the disk may differ from the store.
     pub(crate) fn doubtful(&self) -> &BTreeSet<(CollectionId, Arc<str>)> {
         &self.doubtful
     }
@@ -154,7 +154,7 @@ impl Pending {
         self.doubtful.clear();
     }
 
-    /// Drops everything accepted; the state of these objects on the disk is unknown.
+    /// Drops all accepted writes after a failure; the state of the `touched` objects on the disk is unknown.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

@@ -8,7 +8,7 @@ use crate::metadata::MetadataRules;
 use crate::name_syntax::NameRule::{Label, PathSegment};
 use crate::selector::field;
 
-/// Ordered by group, as in Kubernetes 1.36.
+/// Resources with their strategies, ordered by group as in Kubernetes 1.36.
 #[rustfmt::skip] // one row per resource
 const ROWS: &[(&str, Strategy)] = &[
     ("configmaps", Strategy { columns: columns::CONFIG_MAPS, ..Strategy::BUILTIN }),

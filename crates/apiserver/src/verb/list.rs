@@ -25,7 +25,7 @@ use token::ContinueToken;
 pub(crate) struct Page {
     pub(crate) revision: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
-    /// Continue token for the next page, if there is one.
+    /// Continue token for the next page; `None` on the last page.
     pub(crate) continue_token: Option<String>,
     /// Number of remaining objects, if it is known without reading them.
     pub(crate) remaining: Option<usize>,
@@ -38,16 +38,16 @@ pub(crate) struct ListCall<'a> {
     pub(crate) options: &'a ListOptions,
 }
 
-/// The state to list, and the position to start at.
+/// The state to list, and the key at which the page starts.
 struct Start {
     snapshot: Snapshot,
-    /// Relative to the prefix.
+    /// Key of the page's first object, relative to the prefix.
     from: String,
     limit: Option<usize>,
 }
 
 impl Page {
-    /// A page with one object, for representations that are lists.
+    /// Creates a page with one object, for representations that are lists.
     pub(crate) fn of_one(entry: &Arc<Entry>) -> Page {
         Page {
             revision: entry.revision,
@@ -79,7 +79,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     Ok(page(&start, &prefix, &selection))
 }
 
-/// Prefix of the keys of the listed objects.
+/// Returns the prefix of the keys of the listed objects.
 pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) if resource.is_namespaced() => format!("{namespace}/"),
@@ -122,7 +122,7 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
     }
 }
 
-/// Selects the state that a token names.
+/// Selects the state and the position that a continue token contains.
 fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
     let token = ContinueToken::decode(token)
         .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;

@@ -21,7 +21,7 @@ use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 use crate::strategy::Part;
 
-/// PUT: replaces the object.
+/// Handles a PUT: replaces the object.
 pub(crate) fn update(
     shared: &Shared,
     subject: Subject<'_>,
@@ -124,7 +124,7 @@ pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Resul
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
-/// The etcd prefix of a resource, which some messages contain.
+/// Returns the etcd prefix of a resource, which some messages contain.
 fn etcd_key(resource: &Resource) -> String {
     let kind = &resource.kind;
     match resource.strategy.stored_at {
@@ -166,9 +166,9 @@ pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     })
 }
 
-/// Returns the object to store.
+/// Returns the object to store for a write.
 ///
-/// Fields from the body where the client may write, otherwise from the old object.
+/// Its fields are those of the body where the client may write them, otherwise those of the old object.
 fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<Object, ApiError> {
     let resource = subject.resource;
     let mut new = match how.part {
@@ -267,9 +267,9 @@ fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
     })
 }
 
-/// Whether the desired state differs.
+/// Whether a write changes the desired state of an object.
 ///
-/// Anything outside `metadata` and `status`, and a Deployment's annotations.
+/// This is everything outside `metadata` and `status`, and for a Deployment also the annotations.
 fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
     let desired = |object: &Object| -> Vec<(String, Value)> {
         let observed = |member: &str| {

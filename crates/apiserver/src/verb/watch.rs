@@ -54,13 +54,13 @@ pub(crate) struct WatchCall<'a> {
     pub(crate) request: &'a Arc<LoggedRequest>,
 }
 
-/// Start of the events.
+/// The position at which a watch starts.
 enum Start {
-    /// With every current object, then later events.
+    /// The watch sends every current object, then later events.
     Objects,
-    /// With the events after this revision; a future revision has no events until it is reached.
+    /// The watch sends the events after this revision; a future revision has no events until it is reached.
     After(u64),
-    /// With later events only.
+    /// The watch sends only later events.
     Now,
 }
 
@@ -69,9 +69,9 @@ struct Opened {
     registration: Registration,
     receiver: Receiver,
     held: OpenBodyGuard,
-    /// The collection, if all its objects are sent first.
+    /// The state of the collection, if all its objects are sent first.
     snapshot: Option<Snapshot>,
-    /// Events since the start.
+    /// Events between the start of the watch and its registration.
     events: Vec<Arc<Event>>,
     revision: u64,
     /// Whether the collection has a watch cache.

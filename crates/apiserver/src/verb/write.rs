@@ -12,7 +12,7 @@ use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::strategy::Part;
 
-/// The author of a write.
+/// The author of a write, which determines what the write may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A client, which may write what Kubernetes allows clients to write.
@@ -29,7 +29,7 @@ pub(crate) struct How {
     pub(crate) origin: Origin,
     /// The part that an update changes; creation and deletion ignore it.
     pub(crate) part: Part,
-    /// Does everything except storing the change.
+    /// Whether to do everything except storing the change.
     pub(crate) dry_run: bool,
 }
 
@@ -85,7 +85,7 @@ impl Subject<'_> {
         ApiError::not_found(&self.resource.kind, self.name)
     }
 
-    /// The stored object and its entry, as readers see them.
+    /// Returns the stored object and its entry, as readers see them.
     pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state
@@ -96,7 +96,7 @@ impl Subject<'_> {
         self.parsed(entry)
     }
 
-    /// The object and its entry, as the next write finds them.
+    /// Returns the object and its entry on which the next write is based.
     pub(crate) fn newest(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state.newest(self.resource.collection, &self.key()).cloned();

@@ -43,9 +43,9 @@ struct Inbox {
 #[derive(Default)]
 struct Queue {
     deliveries: VecDeque<Delivery>,
-    /// Whether one of the ends was dropped.
+    /// Whether the sender or the receiver was dropped.
     over: bool,
-    /// The task that found the queue empty.
+    /// Waker of the task that found the queue empty.
     reader: Option<Waker>,
 }
 

@@ -14,20 +14,20 @@ use super::{Filter, Watcher, WatcherId};
 use crate::selector::field::Source;
 use crate::storage::Event;
 
-/// Watchers of one value, or without a required value.
+/// Watchers that require the same value, or require none.
 type Group = BTreeMap<WatcherId, Watcher>;
 
-/// All watchers, each in one group.
+/// All watchers of one collection, each in one group.
 #[derive(Default)]
 pub(super) struct Watchers {
     /// The group of each watcher.
     demands: BTreeMap<WatcherId, Demand>,
-    /// Watchers without a required value.
+    /// Watchers that require no value.
     everything: Group,
     by_value: BTreeMap<Source, BTreeMap<Box<str>, Group>>,
 }
 
-/// The value that a watcher requires of its objects.
+/// The value by which a watcher is indexed: every object that it selects has this value.
 #[derive(Clone, Debug, PartialEq)]
 enum Demand {
     Any,

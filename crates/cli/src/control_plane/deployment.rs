@@ -149,7 +149,7 @@ impl EventHandler<ReplicaSet> for ReplicaSets {
     }
 }
 
-/// The relevant part of a status: whether it is of this generation, and the number of ready replicas.
+/// Returns whether a status is of the Deployment's generation, and the number of ready replicas.
 fn standing(deployment: &Object<Deployment>) -> (bool, i32) {
     let Some(deployment) = deployment.live() else {
         return (false, 0);
@@ -168,7 +168,7 @@ fn wanted_of(deployment: &Object<Deployment>) -> i32 {
     deployment.live().map_or(0, wanted)
 }
 
-/// The wanted number of pods; 1 if the Deployment has none.
+/// Returns the wanted number of pods; 1 if the Deployment has none.
 fn wanted(deployment: &Deployment) -> i32 {
     let spec = deployment.spec.as_ref();
     spec.and_then(|spec| spec.replicas).unwrap_or(1)
@@ -276,7 +276,7 @@ impl Controller {
     }
 }
 
-/// The replica set for a Deployment's template.
+/// Returns the replica set for a Deployment's template.
 fn replica_set_of(deployment: &Deployment) -> Result<ReplicaSet, serde_json::Error> {
     let spec = deployment.spec.clone().unwrap_or_default();
     let hash = template_hash(&spec.template)?;
@@ -314,7 +314,7 @@ fn replica_set_of(deployment: &Deployment) -> Result<ReplicaSet, serde_json::Err
     })
 }
 
-/// FNV-1a of the template's JSON, whose members have a fixed order, encoded in safe characters.
+/// Returns the hash of a template: FNV-1a of its JSON, whose members have a fixed order, in safe characters.
 fn template_hash(template: &PodTemplateSpec) -> Result<String, serde_json::Error> {
     let bytes = serde_json::to_vec(template)?;
     let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| {

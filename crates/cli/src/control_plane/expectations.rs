@@ -60,7 +60,7 @@ impl Expectations {
         });
     }
 
-    /// Whether the cache shows all requested changes.
+    /// Whether the controller's cache shows all changes that the controller requested for the owner.
     pub(crate) fn met(&self, owner: &ObjectName) -> bool {
         let by_owner = self.by_owner.lock();
         by_owner.get(owner).is_none_or(|expected| {
@@ -69,7 +69,7 @@ impl Expectations {
         })
     }
 
-    /// Removes the expectations of a deleted owner.
+    /// Removes the expectations of an owner that was deleted.
     pub(crate) fn forget(&self, owner: &ObjectName) {
         self.by_owner.lock().remove(owner);
     }

@@ -118,7 +118,7 @@ pub(crate) fn observe_all(process: &mut Process) -> Result<(), anyhow::Error> {
     Ok(())
 }
 
-/// The node that a pod is bound to.
+/// Returns the name of the node that a pod is bound to.
 pub(super) fn node_of(pod: &Pod) -> Option<&str> {
     let spec = pod.spec.as_ref();
     spec.and_then(|spec| spec.node_name.as_deref())
@@ -306,7 +306,7 @@ impl Agent {
     }
 }
 
-/// The status of a pod with running containers.
+/// Returns the status of a pod with running containers.
 fn running(pod: &Pod) -> Value {
     json!({
         "phase": "Running",
@@ -315,7 +315,7 @@ fn running(pod: &Pod) -> Value {
     })
 }
 
-/// The status of a pod whose container has ended.
+/// Returns the status of a pod whose container has ended.
 fn failed(pod: &Pod) -> Value {
     let ended = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
     json!({

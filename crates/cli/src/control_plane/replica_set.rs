@@ -49,7 +49,7 @@ struct Controller {
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// Number of ready pods when each replica set last needed no change.
+    /// Number of ready pods of each replica set when it last needed no change.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
     write_pods: Writes<Pod>,
@@ -345,7 +345,7 @@ impl Controller {
     }
 }
 
-/// The ready pod with the highest revision.
+/// Returns the ready pod with the highest revision.
 fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     let ready = pods.iter().filter(|pod| pod.live().is_some_and(is_ready));
     ready.reduce(|newest, pod| {
@@ -368,7 +368,7 @@ fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     pods
 }
 
-/// The pod for a replica set's template.
+/// Returns a new pod from a replica set's template.
 fn pod_of(set: &ReplicaSet) -> Pod {
     let template = set.spec.as_ref().and_then(|spec| spec.template.clone());
     let template = template.unwrap_or_default();

@@ -35,7 +35,7 @@ pub(crate) struct NotAQuantity(String);
 // === impl Room ===
 
 impl Room {
-    /// The total capacity of a node.
+    /// Returns the total capacity of a node.
     ///
     /// # Errors
     /// Returns an error if an amount is invalid.
@@ -46,7 +46,7 @@ impl Room {
         Ok(room)
     }
 
-    /// The requests of a pod: the sum over its containers.
+    /// Returns the requests of a pod: the sum over its containers.
     ///
     /// # Errors
     /// Returns an error if an amount is invalid.
@@ -73,7 +73,7 @@ impl Room {
         })
     }
 
-    /// The rest after `taken` is subtracted.
+    /// Returns what remains of this room after `taken` is subtracted.
     pub(crate) fn minus(self, taken: Room) -> Room {
         Room {
             cpu: self.cpu - taken.cpu,
@@ -82,7 +82,7 @@ impl Room {
         }
     }
 
-    /// Returns the resource that is too small for `asked`; `None` if it fits.
+    /// Returns the first resource of which `asked` needs more than this room has; `None` if `asked` fits.
     pub(crate) fn lacks(self, asked: Room) -> Option<Lack> {
         if asked.cpu > self.cpu {
             Some(Lack::Cpu)
@@ -95,7 +95,7 @@ impl Room {
         }
     }
 
-    /// Orders nodes by free cores, then memory, then pods.
+    /// Returns a rank that orders nodes by free cores, then by memory, then by pods.
     pub(crate) fn rank(self) -> impl Ord {
         (self.cpu, self.memory, self.pods)
     }
@@ -157,7 +157,7 @@ pub(crate) fn thousandths(text: &str) -> Result<i128, NotAQuantity> {
     Ok(product / per + i128::from(product % per != 0))
 }
 
-/// Multiplier and divisor of a suffix.
+/// Returns the multiplier and the divisor of a quantity's suffix.
 fn scale(suffix: &str) -> Option<(i128, i128)> {
     let binary = |n: u32| Some((1_i128 << (10 * n), 1));
     let decimal = |n: u32| Some((10_i128.pow(3 * n), 1));

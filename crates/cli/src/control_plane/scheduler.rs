@@ -32,7 +32,7 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Number of decisions at a time; concurrent decisions could assign the same room twice.
+/// Number of pods scheduled at a time; concurrent decisions could assign the same room twice.
 const WORKERS: usize = 1;
 
 struct Controller {
@@ -48,7 +48,7 @@ struct Controller {
 /// State of the scheduler in addition to its caches.
 #[derive(Default)]
 struct Memory {
-    /// Bound pods with their node, until the cache shows it.
+    /// Pods that were bound, with their node, until the cache shows the binding.
     assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
     /// Pods that fitted on no node at their last attempt, and the pod of the current attempt.
     unschedulable: Mutex<BTreeSet<ObjectName>>,
@@ -201,19 +201,19 @@ impl EventHandler<Node> for Nodes {
     }
 }
 
-/// A node's capacity; `None` if it is invalid.
+/// Returns the capacity of a node; `None` if it is invalid.
 fn offers(node: &Object<Node>) -> Option<Room> {
     node.live().and_then(|node| Room::of_node(node).ok())
 }
 
 impl Memory {
-    /// Removes a pod that needs no node any more, according to the cache.
+    /// Removes a pod from this state; called when the cache shows that the pod needs no node any more.
     fn is_settled(&self, pod: &ObjectName) {
         self.unschedulable.lock().remove(pod);
         self.assumed.lock().remove(pod);
     }
 
-    /// Retries the pods that fitted on no node.
+    /// Queues again the pods that fitted on no node.
     fn try_again(&self, queue: &RateLimitingQueue<ObjectName>) {
         for pod in self.unschedulable.lock().iter() {
             queue.add(pod.clone());
@@ -266,7 +266,7 @@ impl Controller {
             .ok_or(lacks))
     }
 
-    /// The free capacity of a node.
+    /// Returns the free capacity of a node.
     fn free(&self, node: &Object<Node>) -> Result<Room, anyhow::Error> {
         // Read before the cache: a pod that becomes bound in between counts twice instead of never.
         let assumed: Vec<_> = {
@@ -359,7 +359,7 @@ impl Controller {
     }
 }
 
-/// The reason why no node fits, in kube-scheduler's wording.
+/// Returns the reason why no node fits, in kube-scheduler's wording.
 fn nowhere(lacks: &[Lack]) -> String {
     let mut by_lack = BTreeMap::<Lack, usize>::new();
     for lack in lacks {

@@ -118,7 +118,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Consumes `name=value` if it is next, and returns the position and the text of the value.
+    /// Consumes `name=value` if it is the next token; returns its position and the value.
     pub(super) fn setting(&mut self, name: &str) -> Option<(usize, &'a str)> {
         let token = self.peek();
         let value = token.word()?.strip_prefix(name)?.strip_prefix('=')?;

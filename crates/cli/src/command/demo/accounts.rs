@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::output::Row;
 
-/// Verbs that the loops use, as columns.
+/// Verbs that the loops use, each with the heading of its column.
 const VERBS: [(Verb, &str); 6] = [
     (Verb::List, "list"),
     (Verb::Watch, "watch"),
@@ -20,7 +20,7 @@ const VERBS: [(Verb, &str); 6] = [
     (Verb::Delete, "delete"),
 ];
 
-/// The columns of [`rows`].
+/// Returns the headings of the columns of [`rows`].
 pub(super) fn columns() -> Vec<&'static str> {
     let verbs = VERBS.iter().map(|(_, name)| *name);
     verbs.chain(["cache reads"]).collect()
@@ -40,12 +40,12 @@ pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<R
     reads.iter().map(row).collect()
 }
 
-/// Sequence number of the last request.
+/// Returns the sequence number of the last request in the log.
 pub(super) fn last_sequence(log: &RequestLog) -> u64 {
     log.iter().last().map_or(0, |request| request.sequence)
 }
 
-/// Number of lists that these processes have sent after a request.
+/// Returns the number of lists that these processes have sent after the request with this sequence number.
 pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {
     let theirs = |request: &LoggedRequest| {
         reads
@@ -60,7 +60,7 @@ pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u
         .count()
 }
 
-/// The log as JSON, one line per request.
+/// Returns the request log as JSON, one line per request.
 pub(super) fn json_lines(log: &RequestLog) -> String {
     let line = |request: &LoggedRequest| -> Value {
         json!({

@@ -28,7 +28,7 @@ const FIRST: u64 = 3;
 /// Approximate number of summary lines of a kind and a loop.
 const SUMS: u64 = 10;
 
-/// Steps that become lines.
+/// Converts steps to lines, after ordering them by revision.
 pub(super) struct Narration {
     began: Instant,
     /// Number of steps of a kind and a loop per summary line.
@@ -36,7 +36,7 @@ pub(super) struct Narration {
     arrived: u64,
     /// The time of the last line.
     latest: Duration,
-    /// Ordered by revision, by kind, and by arrival.
+    /// Steps that wait for earlier ones, ordered by revision, by kind, and by arrival.
     held: BTreeMap<(u64, Kind, u64), Step>,
     told: BTreeMap<(Arc<str>, Kind), u64>,
 }
@@ -59,7 +59,7 @@ impl Narration {
         }
     }
 
-    /// Adds a step.
+    /// Adds a step, which later becomes a line.
     pub(super) fn take(&mut self, step: Step) {
         // A revision that is not a number can't be ordered; its line is due at once.
         let revision = step.revision.to_string().parse().unwrap_or(0);
@@ -67,7 +67,7 @@ impl Narration {
         self.held.insert((revision, step.kind, self.arrived), step);
     }
 
-    /// Time at which the next lines are due.
+    /// Returns the time at which the next lines must be printed; `None` if no step waits.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.held.values().map(|step| step.at + HOLD).min()
     }

@@ -72,7 +72,7 @@ pub(super) struct Missing {
     wanted: usize,
 }
 
-/// The reported steps.
+/// The steps that the loops have reported so far.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,
@@ -133,7 +133,7 @@ impl Progress {
         objects.insert(step.object.clone());
     }
 
-    /// Number of objects that have reached a step.
+    /// Returns the number of objects that have reached a step.
     pub(super) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::AllReady => usize::from(self.ready),
@@ -162,7 +162,7 @@ impl Progress {
         None
     }
 
-    /// The reason why a pod stays Pending, if one does.
+    /// Returns the reason why a pod stays Pending, if one does.
     pub(super) fn pending(&self) -> Option<&str> {
         self.pending.values().next().map(String::as_str)
     }

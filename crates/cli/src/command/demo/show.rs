@@ -30,7 +30,7 @@ pub(super) enum Verdict {
     Reached(String),
     /// A loop is left out, and progress stopped before its part.
     Stopped(String),
-    /// Neither; contains the missing step.
+    /// Neither of these happened before the end of the demo; contains the missing step.
     NotReached(String),
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Show {
     last_step: Instant,
 }
 
-/// Why the loop woke up.
+/// The event for which the output loop woke up.
 enum Woken {
     Told(Step),
     LinesDue,
@@ -110,7 +110,7 @@ impl Show {
         ended
     }
 
-    /// Time without steps that ends the demo.
+    /// Returns the time without steps after which the demo ends.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {

@@ -50,7 +50,7 @@ const REMOVAL: Duration = Duration::from_secs(20);
 pub(super) struct World {
     config: Config,
     namespace: String,
-    /// The label's value.
+    /// Value of the label on the demo's objects.
     run: String,
     /// Name prefix: a real server can host several demos, so their names must differ.
     prefix: String,
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// A line that describes the server.
+    /// Returns a line that describes the server.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.backend {
@@ -184,7 +184,7 @@ impl World {
         })
     }
 
-    /// The objects that the loops observe.
+    /// Returns the namespace and selector of the objects that the loops observe.
     pub(super) fn scope(&self) -> anyhow::Result<Scope> {
         let selector: Selector = self.selector().parse()?;
         Ok(Scope {
@@ -205,7 +205,7 @@ impl World {
         nodes.iter().map(named).collect()
     }
 
-    /// The embedded server's request log; `None` for a real server.
+    /// Returns the embedded server's request log; `None` for a real server.
     pub(super) fn requests(&self) -> Option<RequestLog> {
         match &self.backend {
             Backend::Embedded { server, .. } => Some(server.requests()),
@@ -258,7 +258,7 @@ impl World {
         Ok(Object::new(created)?)
     }
 
-    /// The command that removes the created objects manually.
+    /// Returns the command that removes the created objects manually.
     pub(super) fn advice(&self) -> String {
         let (namespace, label) = (&self.namespace, self.selector());
         format!(
@@ -294,7 +294,7 @@ impl World {
         }
     }
 
-    /// Removes owners first, so that no controller recreates what was removed.
+    /// Removes the created objects, owners first, so that no controller recreates a removed object.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;
@@ -367,7 +367,7 @@ impl World {
     }
 }
 
-/// A node with room for 320 of the demo's pods.
+/// Returns a node with room for 320 of the demo's pods.
 fn node(name: &str, run: &str) -> Value {
     let room = json!({"cpu": "32", "memory": "64Gi", "pods": "1000"});
     json!({

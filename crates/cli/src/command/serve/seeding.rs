@@ -35,13 +35,13 @@ pub(crate) struct SeedObjects {
 #[derive(Debug)]
 pub(super) struct Population {
     pub(super) template: Template,
-    /// Number of objects that existed before.
+    /// Number of seeded objects that existed before this start.
     pub(super) found: usize,
     /// Requested number of objects.
     pub(super) count: u32,
-    /// Numbers of the existing objects.
+    /// Numbers in the names of the existing objects.
     pub(super) alive: Vec<u32>,
-    /// Number of the next object.
+    /// Number in the name of the next object.
     pub(super) next: u32,
 }
 
@@ -80,7 +80,7 @@ impl FromStr for SeedObjects {
 }
 
 impl SeedObjects {
-    /// The resource in the form of the server's errors.
+    /// Returns the name of the resource as in the server's errors, such as `deployments.apps`.
     pub(crate) fn resource(&self) -> String {
         self.kind.group_resource()
     }

@@ -63,7 +63,7 @@ impl Template {
         &self.kind
     }
 
-    /// `namespace/name`, or `name` in cluster scope.
+    /// Returns the key of the object with this number: `namespace/name`, or `name` in cluster scope.
     pub(super) fn key(&self, number: u32) -> String {
         let name = self.name(number);
         match self.namespace(number) {
@@ -166,7 +166,7 @@ impl Template {
     }
 }
 
-/// The patch of an update; `change` makes it differ from the previous one.
+/// Returns the patch of an update; `change` makes the patch differ from the previous one.
 pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     json!({"metadata": {
         "labels": {"version": version(rng)},
@@ -174,7 +174,7 @@ pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     }})
 }
 
-/// A namespace for seeded objects.
+/// Returns a namespace for seeded objects.
 pub(super) fn namespace(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -217,7 +217,7 @@ fn service(number: u32) -> Value {
     }})
 }
 
-/// A Deployment or a replica set of one small pod.
+/// Returns a Deployment or replica set of one small pod.
 fn workload(number: u32) -> Value {
     let labels = json!({"app": app(number), "number": number.to_string()});
     json!({"spec": {
@@ -255,7 +255,7 @@ fn filler(rng: &mut Rng, bytes: usize) -> String {
     (0..bytes).map(|_| rng.alphanumeric()).collect()
 }
 
-/// A version 4 UUID.
+/// Returns a random version 4 UUID.
 fn uid(rng: &mut Rng) -> String {
     let version = (rng.u128(..) & !(0xf << 76)) | (0x4 << 76);
     let digits = format!("{:032x}", (version & !(0b11 << 62)) | (0b10 << 62));

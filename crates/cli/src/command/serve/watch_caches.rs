@@ -12,7 +12,7 @@ use super::seeding;
 /// The parsed argument of `--watch-cache-sizes pods#1000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CacheSize {
-    /// Plural and group.
+    /// Plural and group of the resource, such as `deployments.apps`.
     pub(crate) resource: String,
     events: usize,
 }
@@ -20,7 +20,7 @@ pub(crate) struct CacheSize {
 /// How far back watches can start.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WatchCaches {
-    /// For resources without their own size.
+    /// Setting for resources without a setting of their own.
     pub(crate) default: WatchCache,
     pub(crate) sizes: Vec<CacheSize>,
 }

@@ -1,8 +1,9 @@
 //! Lists and watches one source, and delivers every change to a store.
 //!
-//! A [`Reflector`] delivers [`Delta`]s to a [`ReflectorStore`] in order, one at a time. It waits until the store
-//! has accepted each of them, so a slow store slows down the watch and does not increase memory use. A failure
-//! does not end the reflector: it retries after a pause. The module has no queues, indices or handlers.
+//! A [`Reflector`] delivers [`Delta`]s to a [`ReflectorStore`] in order, one at a time. The reflector waits
+//! until the store has accepted a change before it delivers the next one, so a slow store slows down the
+//! watch and does not increase memory use. A failure does not end the reflector: it retries after a pause.
+//! The module has no queues, indices or handlers.
 //!
 //! Internally, `run` sends requests and reads responses, `machine` decides which request follows, and `backoff`
 //! computes the pauses.
@@ -78,27 +79,29 @@ use crate::{
     transport::{self, ListerWatcher},
 };
 
-/// A failure that a reflector reports. The reflector continues after it.
+/// A failure that a reflector or an informer reports to its error handler. The reflector continues after the
+/// failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A request was rejected, its response broke off, or the store rejected a change.
     #[error(transparent)]
     Transport(Arc<transport::Error>),
-    /// One object failed to decode. It is kept as a broken object if its name is readable.
+    /// An object failed to decode. The cache keeps it as a broken object if its name is readable.
     #[error(transparent)]
     Decode(DecodeError),
-    /// The queue's key function failed for an object. The object is left out.
+    /// The queue's key function failed for an object. The object is not added to the queue.
     #[error("{object} has no key: {reason}")]
     Key {
-        /// The object.
+        /// The name of the object.
         object: ObjectName,
         /// The error of the key function.
         reason: String,
     },
     /// The process function failed for an object. Its changes are queued again, or dropped.
     ///
-    /// The process function is that of a [`Config`](crate::controller::Config). A panic counts as a failure.
+    /// The process function is the one set in a [`Config`](crate::controller::Config). A panic of the
+    /// function counts as a failure.
     #[error("{object} was not processed{}: {reason}", if *retried { ", and is queued again" } else { "" })]
     Process {
         /// The key of the object in the queue.
@@ -117,9 +120,9 @@ pub enum Error {
         "{object} at revision {revision} was modified in the cache, which all handlers and readers share; modify a clone instead"
     )]
     Mutated {
-        /// The object.
+        /// The name of the modified object.
         object: ObjectName,
-        /// The revision of the modified state.
+        /// The revision of the object that was modified.
         revision: ResourceVersion,
     },
     /// A list or a watch sent an object of another kind. The object was skipped.
@@ -139,7 +142,7 @@ pub enum Error {
     Inconsistent(Arc<Difference>),
 }
 
-/// A kind, followed by the name of the object if there is one.
+/// Returns the found kind, followed by the name of the object if there is one.
 fn a_kind(found: &str, object: Option<&ObjectName>) -> String {
     object.map_or_else(|| found.to_owned(), |name| format!("{found} {name}"))
 }
@@ -161,12 +164,13 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) requests: RequestOptions,
     pub(crate) rng: fastrand::Rng,
-    /// Revision that the store has reached with the changes of all reflectors of this source.
+    /// Revision up to which the store has accepted the changes of this source. All reflectors that run for
+    /// the source, one after the other, share it.
     pub(crate) reached: Reached,
-    /// Revision of a store that was filled before; the first request is a watch from there. Unset once the store
-    /// has accepted a change of this reflector.
+    /// Revision up to which the store was filled before the start; the first request is a watch from this
+    /// revision. `None` for an empty store, and once the store has accepted a change of this reflector.
     pub(crate) from: Option<ResourceVersion>,
-    /// Reason of the first list; `None` for the first reflector of the source.
+    /// Reason of this reflector's first list, for the metrics; `None` for the first reflector of the source.
     pub(crate) relists: Option<RelistReason>,
     /// Receives the list requests of the consistency check.
     pub(crate) relist: RelistSignal,
@@ -206,12 +210,13 @@ impl Reflector<(), ()> {
 }
 
 impl<K, S> Reflector<K, S> {
-    /// The reflector's name.
+    /// Returns the reflector's name.
     pub fn name(&self) -> &str {
         &self.report.name
     }
 
-    /// Returns a reader of the reflector's status: its current activity and the last revision.
+    /// Returns a reader of the reflector's status: its current activity, and the last revision that the store
+    /// has accepted.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn status(&self) -> StatusReader {
         self.report.status.reader()
@@ -251,8 +256,8 @@ where
         run::Running::new(self).run().await;
     }
 
-    /// Replaces a reflector whose kind the server no longer serves. Sends an empty list to the store, unless the
-    /// store never accepted a list, and then sends no requests.
+    /// Runs instead of `run_inside` while the server does not serve the kind. Sends an empty list to the
+    /// store if the store has accepted a list before. Then waits forever, without requests to the server.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status
@@ -271,8 +276,9 @@ where
 }
 
 impl<K, S: Clone> Reflector<K, S> {
-    /// Returns a new reflector for the same source and store. It lists nothing older than the store's revision.
-    /// `relists` is the reason of its first list; `None` if no reflector of the source has run.
+    /// Returns a new reflector for the same source and store. The new reflector applies no list older than
+    /// the store's revision, unless the server has gone back. `relists` is the reason of its first list;
+    /// `None` if no reflector of the source has run.
     pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,

@@ -1,5 +1,5 @@
-//! [`History`]: the store's position in the server's history, and what is known about that history. It does no
-//! I/O.
+//! [`History`]: the store's position in the server's history of revisions, and whether the server has gone
+//! back to an earlier state. The module does no I/O.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// The store's position in the server's history.
+/// The store's position in the server's history of revisions.
 ///
 /// | event | effect |
 /// | --- | --- |
@@ -23,12 +23,13 @@ use crate::{
 pub(super) struct History {
     /// The newest revision that the store has accepted; unset before the first list. Only a list decreases it.
     last: ResourceVersion,
-    /// The epoch of received revisions. After a rollback, or the suspicion of one, it differs from the epoch of
-    /// `last` until the store has accepted a list.
+    /// The epoch of the revisions that the reflector receives. A rollback of the server, or the suspicion of
+    /// one, starts another epoch, which differs from that of `last` until the store has accepted a list.
     epoch: Epoch,
     /// Whether the server can't serve a state that is not older than `last`.
     is_unavailable: bool,
-    /// Whether the server has not reached `last`: it has gone back, or is one of several and lags behind.
+    /// Whether the server responded that it has not reached `last`: it has gone back, or is one of several
+    /// servers and lags behind.
     is_server_behind: bool,
     /// Revision at which the last watch expired, or sent something unreadable or rejected. A list at this revision
     /// may lead to the same failure again.
@@ -36,7 +37,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Sets the revision of the store at the start.
+    /// Sets the revision up to which the store was filled before the reflector started.
     pub(super) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
         self.epoch = self.last.epoch();
@@ -47,7 +48,7 @@ impl History {
         &self.last
     }
 
-    /// Returns the epoch of received revisions.
+    /// Returns the epoch of the revisions that the reflector receives.
     pub(super) fn epoch(&self) -> Epoch {
         self.epoch
     }
@@ -65,7 +66,7 @@ impl History {
         self.last.clone()
     }
 
-    /// Returns whether the next list must be of the newest state.
+    /// Returns whether the next list must request the newest state.
     pub(super) fn is_unavailable(&self) -> bool {
         self.is_unavailable
     }
@@ -80,33 +81,36 @@ impl History {
         !self.is_server_behind
     }
 
-    /// A list at this revision is about to be sent to the store.
+    /// Records a complete list before it is sent to the store. A revision below the last one shows a
+    /// rollback.
     pub(super) fn listed(&mut self, revision: &ResourceVersion) {
         if *revision < self.last {
             self.rolled_back();
         }
     }
 
-    /// The store has accepted a list at this revision.
+    /// Records that the store has accepted a list at this revision.
     pub(super) fn accepted(&mut self, revision: ResourceVersion) {
         self.last = revision.in_epoch(self.epoch);
         self.is_unavailable = false;
         self.is_server_behind = false;
     }
 
-    /// The store has accepted an event at this revision.
+    /// Records that the store has accepted an event at this revision. A revision below the last one has no
+    /// effect.
     pub(super) fn observed(&mut self, revision: ResourceVersion) {
         if revision.partial_cmp(&self.last) != Some(Ordering::Less) {
             self.last = revision.in_epoch(self.epoch);
         }
     }
 
-    /// The server has gone back.
+    /// Starts another epoch, because the server has gone back to an earlier state.
     pub(super) fn rolled_back(&mut self) {
         self.epoch = self.epoch.after_rollback(self.last.epoch());
     }
 
-    /// The server may have gone back, so revisions do not show what the store has.
+    /// Starts another epoch, because the server may have gone back to an earlier state. Revisions of
+    /// different epochs do not show whether the store has a state.
     pub(super) fn suspected(&mut self) {
         self.epoch = self.epoch.after_suspicion(self.last.epoch());
     }
@@ -122,18 +126,19 @@ impl History {
         self.is_server_behind |= class == Class::TooLargeResourceVersion;
     }
 
-    /// The server can't serve the last revision.
+    /// Records that the server can't serve the last revision. The next list requests the newest state.
     pub(super) fn unavailable(&mut self) {
         self.is_unavailable = true;
     }
 
-    /// A watch expired at the last revision. After the second time there, the next list requests the newest state.
+    /// Records that a watch expired at the last revision. After the second time at the same revision, the
+    /// next list requests the newest state.
     pub(super) fn expired(&mut self) {
         self.is_unavailable |= self.is_stuck_at(&self.last);
         self.stuck();
     }
 
-    /// A watch from the last revision would fail in the same way again.
+    /// Records that a watch from the last revision would fail in the same way again.
     pub(super) fn stuck(&mut self) {
         self.stuck_at = Some(self.last.clone());
     }
@@ -142,7 +147,7 @@ impl History {
 /// Checks the revision of a list or of a probe response against a revision that the server has had.
 ///
 /// # Errors
-/// The revision is older, so the server has gone back.
+/// The revision is older, which shows that the server has gone back.
 pub(super) fn not_older(revision: &ResourceVersion, than: &ResourceVersion) -> Result<(), Error> {
     if revision < than {
         let what = format!(

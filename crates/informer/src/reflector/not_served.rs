@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Whether the server responds with 404 to requests for the kind.
+/// Flag that is set while the server responds with 404 to requests for the kind.
 ///
-/// The next successful list or watch clears it. All sources of an informer share it, because their kind is the
-/// same.
+/// The next successful list or watch clears the flag. All sources of an informer share the flag, because they
+/// have the same kind.
 #[derive(Clone, Default)]
 pub(crate) struct NotServed(Arc<watch::Sender<bool>>);
 
 impl NotServed {
-    /// Records a 404. Returns whether it is the first in a row.
+    /// Sets the flag after a 404 response. Returns whether the flag was not set before.
     pub(crate) fn set(&self) -> bool {
         !self.0.send_replace(true)
     }
 
-    /// Clears the state, after a successful response or before a new attempt.
+    /// Clears the flag, after a successful response or before a new attempt.
     pub(crate) fn clear(&self) {
         self.0.send_if_modified(std::mem::take);
     }

@@ -1,4 +1,5 @@
-//! A channel from a consistency check to a reflector: it requests a list, and shows whether the reflector watches.
+//! Channel between a consistency check and a reflector. The check requests lists, and reads whether the
+//! reflector has an open watch.
 
 use std::sync::{
     Arc,
@@ -9,13 +10,14 @@ use tokio::sync::watch;
 
 use crate::metrics::RelistReason;
 
-/// The sender, held by the consistency check.
+/// The consistency check's end of the channel: requests lists from the reflector.
 pub(crate) struct RelistRequest {
     reason: watch::Sender<Option<RelistReason>>,
     is_watching: Arc<AtomicBool>,
 }
 
-/// The receiver, held by the reflector. The default value never receives a request.
+/// The reflector's end of the channel: receives requests for lists. The default value never receives a
+/// request.
 #[derive(Clone, Default)]
 pub(crate) struct RelistSignal {
     reason: Option<watch::Receiver<Option<RelistReason>>>,
@@ -37,7 +39,8 @@ impl RelistRequest {
         (request, signal)
     }
 
-    /// Requests a list. The request is pending until the reflector watches, or completes a list, which fulfils it.
+    /// Requests a list. The reflector receives the request while it watches. A list that the reflector
+    /// completes before then fulfils the request.
     pub(crate) fn send(&self, reason: RelistReason) {
         self.reason.send_replace(Some(reason));
     }
@@ -49,10 +52,10 @@ impl RelistRequest {
 }
 
 impl RelistSignal {
-    /// Waits for a request. Never completes without a consistency check.
+    /// Waits for a request for a list, and returns its reason. Never completes without a consistency check.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no request.
     pub(super) async fn received(&mut self) -> RelistReason {
         loop {
             let Some(receiver) = &mut self.reason else {
@@ -66,7 +69,8 @@ impl RelistSignal {
         }
     }
 
-    /// Removes and returns the pending request, which the complete list that is about to be applied fulfils.
+    /// Removes the pending request, and returns its reason. The caller is about to apply a complete list,
+    /// which fulfils the request.
     pub(super) fn take(&mut self) -> Option<RelistReason> {
         let receiver = self.reason.as_mut()?;
         if !receiver.has_changed().unwrap_or_default() {

@@ -1,6 +1,6 @@
-//! Decides whether the next list is a streaming list, and when to stop waiting for its end.
+//! Decides whether the next list is a streaming list, and when to stop waiting for its end bookmark.
 //!
-//! The caller passes the current time; the module sends nothing.
+//! The caller passes the current time; the module sends no requests.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use crate::{clock, codec::FrameKind, object::ResourceVersion};
 
-/// Maximum number of consecutive streaming lists that end before their end bookmark; a LIST follows. A server
-/// restart explains one.
+/// Number of consecutive streaming lists without an end bookmark after which a LIST follows. A server restart
+/// can end a single one, so the first ones are retried.
 const ATTEMPTS: u32 = 3;
 
-/// Interval between requests for a streaming list to a server without support. It is longer than a control plane
-/// upgrade. A failed attempt costs a rejected request, or the wait of
+/// Time until a streaming list is requested again from a server that did not support or complete one. It is
+/// longer than a control plane upgrade. A failed attempt costs a rejected request, or the wait of
 /// [`TimeoutConfig::initial_events`](super::TimeoutConfig::initial_events).
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
@@ -24,24 +24,25 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 pub enum InitialList {
     /// A streaming list (`sendInitialEvents`): one watch sends all objects, then their changes.
     ///
-    /// The API server sends it from its watch cache, one object at a time. If the server rejects it, does not
-    /// complete it or does not support it, a LIST follows in the same attempt.
+    /// The API server sends the objects from its watch cache, one at a time. If the server rejects the
+    /// request, does not complete the list or does not support streaming lists, a LIST follows in the same
+    /// attempt.
     ///
     /// Servers support streaming lists since Kubernetes 1.27, by default since 1.34. Other servers respond with
     /// 422: `sendInitialEvents is forbidden for watch` if the feature is disabled, `resourceVersionMatch is
     /// forbidden for watch` before 1.27. Servers before 1.19 know neither parameter, and never send the end
     /// bookmark.
     Streaming,
-    /// A LIST of any state in the server's watch cache, then a watch from its revision.
+    /// A LIST of any state in the server's watch cache, then a watch from the revision of the list.
     ///
     /// The first request has `resourceVersion=0`, later ones the last revision seen.
     ///
-    /// The server builds the whole response in memory: as much as all objects, for each client that lists at the
-    /// same time. It needs about half the CPU time of a streaming list.
+    /// The server builds the whole response in memory, once for each client that lists at the same time. A
+    /// LIST needs about half the CPU time of a streaming list.
     List,
-    /// A LIST of the newest state in pages, then a watch from their revision.
+    /// A LIST of the newest state in pages, then a watch from the revision of the pages.
     ///
-    /// A page has 500 objects, or `page_size`.
+    /// A page has 500 objects, or the number set with `page_size`.
     ///
     /// The server needs as little CPU time as for [`List`](Self::List), and as little memory as for
     /// [`Streaming`](Self::Streaming).
@@ -52,13 +53,13 @@ pub enum InitialList {
     Pages,
 }
 
-/// Results of earlier streaming lists.
+/// Decides whether to request a streaming list, from the setting and the results of earlier streaming lists.
 #[derive(Debug, Default)]
 pub(super) struct Streaming {
     wanted: bool,
     /// Number of consecutive streaming lists that ended before their end bookmark.
     failed: u32,
-    /// Time until which no streaming list is requested.
+    /// Time before which no streaming list is requested, because the server did not support or complete one.
     refused_until: Option<Instant>,
 }
 
@@ -97,15 +98,16 @@ impl Streaming {
     }
 }
 
-/// A streaming list in progress.
+/// State of a streaming list in progress: its timeout, and the time of its last progress.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// The requested timeout of the stream, including the watch that it continues as.
+    /// Server-side timeout in the request. It covers the list and the watch that follows on the same stream.
     lasts: Duration,
-    /// Time of the last new object; before the first one, of the request or of the response headers.
+    /// Time at which the last new object was received; before the first object, the time of the response
+    /// headers, or of the request.
     progress: Instant,
-    /// Revision of the first event that is a change and not an existing object. Objects from this revision on need
-    /// not be part of the list.
+    /// Revision of the first event that is a change, and not one of the existing objects. The list need not
+    /// contain objects from this revision on.
     live_from: Option<ResourceVersion>,
 }
 
@@ -118,20 +120,23 @@ impl Stream {
         }
     }
 
-    /// Records the response headers.
+    /// Records that the response headers were received.
     pub(super) fn opened(&mut self, now: Instant) {
         self.progress = now;
     }
 
-    /// The requested timeout of the stream, including the watch that it continues as.
+    /// Returns the server-side timeout in the request. It covers the list and the watch that follows on the
+    /// same stream.
     pub(super) fn lasts(&self) -> Duration {
         self.lasts
     }
 
-    /// Records an event. `is_new` is set for an object that the stream has not sent before.
+    /// Records an event of the streaming list. `is_new` is set for an object that the stream has not sent
+    /// before.
     ///
     /// A server that ignores `sendInitialEvents` sends the existing objects, then changes without end. A new
-    /// object therefore counts as progress only before the first change, or if it is older.
+    /// object therefore counts as progress only before the first change, or if its revision is older than
+    /// that of the first change.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,
@@ -149,7 +154,8 @@ impl Stream {
         }
     }
 
-    /// Returns the deadline of the end bookmark, unless another new object arrives before.
+    /// Returns the time by which the end bookmark must be received: `allowed` after the last progress. Each
+    /// new object extends it.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

@@ -1,4 +1,4 @@
-//! Detection of a server that has gone back: the last table in `machine`.
+//! Detects that the server has gone back to an earlier state: the last table in `machine`.
 
 use tokio::time::Instant;
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Machine {
-    /// Starts with a list for a store at this revision, filled by an earlier reflector. That reflector may have
-    /// observed that the server has gone back.
+    /// Sets the revision up to which an earlier reflector filled the store. The first request is a list. The
+    /// earlier reflector may have observed that the server has gone back, so a rollback is suspected.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         if !self.last_revision().is_unset() {
@@ -19,13 +19,14 @@ impl Machine {
         }
     }
 
-    /// Starts with a watch for a store that was filled up to this revision.
+    /// Sets the revision up to which the store was filled before the start. The first request is a watch from
+    /// it.
     pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         self.has_watched = true;
     }
 
-    /// Returns whether an event has a revision below the last one.
+    /// Returns whether the revision of an event is below the last revision that the store has accepted.
     ///
     /// Revisions without an order are not compared, nor are the existing objects with which a watch from `""` or
     /// `"0"` begins.
@@ -35,7 +36,8 @@ impl Machine {
         counts && revision < self.last_revision()
     }
 
-    /// Checks an event below the last revision. `cached` is the revision of the object in the cache.
+    /// Checks an event whose revision is below the last one. `cached` is the revision of the same object in
+    /// the cache.
     ///
     /// The caller applies the event unless this method fails.
     ///
@@ -69,22 +71,24 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the epoch of all received revisions.
+    /// Returns the epoch of the revisions that the reflector receives.
     pub(crate) fn epoch(&self) -> Epoch {
         self.history.epoch()
     }
 
-    /// A list at this revision is about to be sent to the store.
+    /// Records a complete list at this revision before it is sent to the store.
     pub(crate) fn listed(&mut self, revision: &ResourceVersion) {
         self.history.listed(revision);
     }
 
-    /// Records that the server may have gone back: revisions before and after are not comparable.
+    /// Records that the server may have gone back: revisions received before and after this call are not
+    /// comparable.
     pub(crate) fn suspect(&mut self) {
         self.history.suspected();
     }
 
-    /// A list was requested during a watch, or at the end of a list with undecoded known objects.
+    /// Returns the step after a consistency check has requested a list. The reflector received the request
+    /// during a watch, or at the end of a list that left known objects undecoded.
     pub(crate) fn relist_requested(&mut self, now: Instant) -> Action {
         self.suspect();
         self.history.unavailable();

@@ -8,7 +8,7 @@ mod process;
 mod changelog;
 mod packages;
 mod manifests;
-mod tree;
+mod dependencies;
 mod sbom;
 mod licences;
 mod archive;
@@ -181,7 +181,7 @@ impl<'a> Release<'a> {
         let packages = self.metadata.by_id();
         let package = self.metadata.published().find(|it| it.name == PACKAGE);
         let package = package.with_context(|| format!("the workspace has no package {PACKAGE}"))?;
-        let resolved = tree::resolve(self.root, PACKAGE, &self.target)?;
+        let resolved = dependencies::resolve(self.root, PACKAGE, &self.target)?;
         let subject = sbom::Subject {
             program: PROGRAM,
             package,

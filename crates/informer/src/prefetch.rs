@@ -105,12 +105,14 @@ struct Upcoming<K> {
 
 impl<K: Send + Sync + 'static> Events<K> for Prefetch<K> {
     fn begin(&mut self, expansion: Expansion<K>) {
-        let is_long = expansion.is_bulk() && expansion.rest() >= EVENTS_MIN;
-        self.width = if is_long { offload::width_here() } else { 0 };
         self.read_count = ReadCount::Off;
-        if self.width > 0 {
-            self.read_count = ReadCount::BEGIN;
-            self.given = Arc::default();
+        if expansion.is_bulk() {
+            self.width = offload::width_here();
+            // The number of events is counted last, because that visits a whole list.
+            if self.width > 0 && expansion.rest() >= EVENTS_MIN {
+                self.read_count = ReadCount::BEGIN;
+                self.given = Arc::default();
+            }
         }
         self.expansion = expansion;
         self.current.clear();

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
+use super::dependencies::Resolved;
 use super::packages::{Id, Package};
-use super::tree::Resolved;
 
 /// The program that the document describes.
 pub(super) struct Subject<'a> {
@@ -110,7 +110,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::release::tree::Tree;
+    use crate::release::dependencies::Tree;
 
     fn package(name: &str, version: &str) -> Package {
         Package {

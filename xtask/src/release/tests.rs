@@ -25,7 +25,7 @@ fn the_manifests_of_the_published_crates_are_complete() {
 #[test]
 fn the_bill_of_materials_has_exactly_the_packages_of_the_program() {
     let metadata = Metadata::read(root()).unwrap();
-    let resolved = tree::resolve(root(), PACKAGE, "x86_64-unknown-linux-gnu").unwrap();
+    let resolved = dependencies::resolve(root(), PACKAGE, "x86_64-unknown-linux-gnu").unwrap();
     let has = |name: &str| resolved.linked.keys().any(|(linked, _)| linked == name);
     assert!(has("kube-informer") && has("redb") && has("ring"));
     // Other members of the workspace need zstd; procedural macros and build scripts are not linked.

@@ -117,14 +117,14 @@ struct CallInProgress {
 impl<K> State<K> {
     /// Records that the notification in progress has been delivered.
     fn finish(&mut self) {
-        if let Some(told) = self.call.take() {
-            self.synced |= told.is_marker;
+        if let Some(call) = self.call.take() {
+            self.synced |= call.is_marker;
         }
     }
 
     /// Returns the sequence number and the push time of the oldest message that is not completely delivered.
     fn oldest(&self) -> Option<(u64, Instant)> {
-        let call = self.call.as_ref().map(|told| (told.number, told.since));
+        let call = self.call.as_ref().map(|call| (call.number, call.since));
         let unfolding = self.unfolding.as_ref();
         call.or_else(|| unfolding.and_then(|unfolding| unfolding.oldest))
             .or_else(|| self.oldest_waiting())
@@ -441,7 +441,7 @@ impl<K> Buffer<K> {
         let unfolding = state.unfolding.as_ref();
         unfolding.is_some_and(|unfolding| unfolding.has_resync)
             || state.waiting.has_resync()
-            || state.call.as_ref().is_some_and(|told| told.is_resync)
+            || state.call.as_ref().is_some_and(|call| call.is_resync)
     }
 
     /// Waits until the handler has handled all notifications that were pushed before this call, or the

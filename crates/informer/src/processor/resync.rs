@@ -31,7 +31,7 @@ pub(super) struct Schedule<Id> {
 
 #[derive(Debug)]
 struct Period {
-    asked_for: Duration,
+    requested: Duration,
     /// The resync period in effect; zero disables resyncs of this listener.
     every: Duration,
     next: Instant,
@@ -48,38 +48,38 @@ impl<Id: Ord + Copy> Schedule<Id> {
         }
     }
 
-    pub(super) fn add(&mut self, id: Id, asked_for: Option<Duration>, now: Instant) {
-        let mut asked_for = asked_for.unwrap_or(self.default);
-        if !asked_for.is_zero() && asked_for < MINIMUM {
-            tracing::warn!(requested = ?asked_for, "a resync period under 1 s is raised to 1 s");
-            asked_for = MINIMUM;
+    pub(super) fn add(&mut self, id: Id, requested: Option<Duration>, now: Instant) {
+        let mut requested = requested.unwrap_or(self.default);
+        if !requested.is_zero() && requested < MINIMUM {
+            tracing::warn!(?requested, "a resync period under 1 s is raised to 1 s");
+            requested = MINIMUM;
         }
-        if !asked_for.is_zero() && asked_for < self.check {
+        if !requested.is_zero() && requested < self.check {
             if self.started {
                 tracing::warn!(
-                    requested = ?asked_for,
+                    ?requested,
                     check_period = ?self.check,
                     "the informer has started; a shorter resync period is raised to its check period"
                 );
-                asked_for = self.check;
+                requested = self.check;
             } else {
-                self.check = asked_for;
+                self.check = requested;
                 for listener in self.listeners.values_mut() {
-                    listener.every = effective(listener.asked_for, asked_for);
+                    listener.every = effective(listener.requested, requested);
                     listener.next = clock::after(now, listener.every);
                 }
             }
         }
-        if !asked_for.is_zero() && self.check.is_zero() {
+        if !requested.is_zero() && self.check.is_zero() {
             tracing::warn!(
-                requested = ?asked_for,
+                ?requested,
                 "the informer has no resync period, so the period of its handler has no effect"
             );
         }
-        let every = effective(asked_for, self.check);
+        let every = effective(requested, self.check);
         let next = clock::after(now, every);
         let listener = Period {
-            asked_for,
+            requested,
             every,
             next,
         };
@@ -119,11 +119,11 @@ impl<Id: Ord + Copy> Schedule<Id> {
 
 /// Returns the resync period in effect for a listener: the requested period, but at least the check period.
 /// Returns zero if either period is zero.
-fn effective(asked_for: Duration, check: Duration) -> Duration {
-    if asked_for.is_zero() || check.is_zero() {
+fn effective(requested: Duration, check: Duration) -> Duration {
+    if requested.is_zero() || check.is_zero() {
         return Duration::ZERO;
     }
-    asked_for.max(check)
+    requested.max(check)
 }
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
     async fn before_the_start_a_smaller_period_lowers_the_check_period() {
         let now = Instant::now();
         let mut schedule = Schedule::new(secs(12 * H));
-        for (id, (asked_for, check)) in [
+        for (id, (requested, check)) in [
             (None, 12 * H),
             (Some(60), 60),
             (Some(55), 55),
@@ -171,7 +171,7 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            schedule.add(id, asked_for.map(secs), now);
+            schedule.add(id, requested.map(secs), now);
             assert_eq!(schedule.check, secs(check));
         }
         schedule.start(now);

@@ -23,7 +23,7 @@ impl<K> Roster<K> {
 
     pub(super) fn enlist(&self, buffer: &Arc<Buffer<K>>, has_task: bool) {
         let mut members = self.0.lock();
-        members.retain(|members| members.buffer.strong_count() > 0);
+        members.retain(|member| member.buffer.strong_count() > 0);
         members.push(Member {
             buffer: Arc::downgrade(buffer),
             has_task,
@@ -41,7 +41,7 @@ impl<K> Roster<K> {
     ///
     /// Does not wait for subscriptions, which may not be polled, or for the handler whose callback calls this.
     pub(super) async fn until_idle(&self) {
-        for buffer in self.buffers(|members| members.has_task) {
+        for buffer in self.buffers(|member| member.has_task) {
             if !buffer.is_told_here() {
                 buffer.until_idle().await;
             }
@@ -50,9 +50,9 @@ impl<K> Roster<K> {
 
     fn buffers(&self, wanted: impl Fn(&Member<K>) -> bool) -> Vec<Arc<Buffer<K>>> {
         let members = self.0.lock();
-        let wanted = members.iter().filter(|members| wanted(members));
+        let wanted = members.iter().filter(|member| wanted(member));
         wanted
-            .filter_map(|members| members.buffer.upgrade())
+            .filter_map(|member| member.buffer.upgrade())
             .collect()
     }
 }

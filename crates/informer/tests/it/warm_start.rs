@@ -14,7 +14,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, UNIX_EPOCH},
 };
@@ -34,7 +34,10 @@ use kube_informer::{
 use kube_informer_apiserver::{Match, Server, Verb};
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::{task::yield_now, time::sleep};
+use tokio::{
+    task::yield_now,
+    time::{sleep, timeout},
+};
 
 use crate::{
     script::{Script, body, list},

@@ -386,3 +386,62 @@ async fn a_drop_at_any_await_of_a_warm_start_leaves_no_task_and_a_whole_store() 
     assert_eq!(started(&informer), "warm: 2@2");
     informer.stop().await;
 }
+
+/// A source whose requests panic while `panics` is set.
+fn panicking(server: &Server, panics: &Arc<AtomicBool>) -> ListWatch<Pod> {
+    let panics = Arc::clone(panics);
+    ListWatch::new(server.client()).tweak_list_options(move |_| {
+        assert!(!panics.load(Ordering::Relaxed), "a bad tweak");
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_informer_saves_nothing_whichever_part_fails() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let path = file("failed");
+    let check = Duration::from_secs(60);
+    let failures = [
+        ("the reflector of pods", Duration::ZERO),
+        ("a check, a save or a load", check),
+    ];
+    for (part, check) in failures {
+        let panics = Arc::new(AtomicBool::new(false));
+        let (pods, controller) = SharedInformer::<Pod>::builder(panicking(&server, &panics))
+            .name("pods")
+            .rng_seed(1)
+            .warm_start(saved(&path))
+            .consistency_check(check)
+            .build();
+        let steps = async {
+            pods.wait_for_sync().deadline(LONG).await.unwrap();
+            panics.store(true, Ordering::Relaxed);
+            if check.is_zero() {
+                server.faults().cut_watches();
+            }
+            std::future::pending::<()>().await;
+        };
+        let error = timeout(LONG, controller.run(steps)).await.unwrap();
+        let expected = format!("informer pods (v1 Pod) failed: {part} panicked: a bad tweak");
+        assert_eq!(error.unwrap_err().to_string(), expected);
+        assert!(!path.exists(), "{part}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_during_the_load_fails_the_informer_before_any_reflector_runs() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let path = file("failed-load");
+    save(&server, warm(&server, &path)).await;
+    let panics = Arc::new(AtomicBool::new(false));
+    let (_pods, controller) = SharedInformer::<Pod>::builder(panicking(&server, &panics))
+        .name("pods")
+        .warm_start(saved(&path))
+        .build();
+    panics.store(true, Ordering::Relaxed);
+    let before = requests(&server).lines().count();
+    let error = timeout(LONG, controller.run(std::future::pending())).await;
+    let error = error.unwrap().unwrap_err().to_string();
+    let expected = "informer pods (v1 Pod) failed: a check, a save or a load panicked: a bad tweak";
+    assert_eq!(error, expected);
+    assert_eq!(requests(&server).lines().count(), before);
+}

@@ -25,12 +25,16 @@ fn lines(page: &str, beginnings: &[&str]) -> String {
 async fn a_page_has_the_series_of_all_informers_and_queues_by_their_established_names() {
     let script = Script::new([
         body(list(5, "", &[pod("a", 1), pod("b", 2)])),
-        hangs(event("ADDED", &pod("c", 6)) + &bookmark(7)),
+        // Two watches that end, so that lists and watches have different numbers.
+        body(event("ADDED", &pod("c", 6))),
+        body(event("MODIFIED", &pod("c", 7))),
+        hangs(event("MODIFIED", &pod("c", 8)) + &bookmark(9)),
     ]);
     let metrics = Arc::new(Prometheus::new());
     let by_name = Indexers::new().with("name", |pod: &Pod| pod.metadata.name.clone());
     let building = SharedInformer::builder(script)
         .name("ours")
+        .rng_seed(1)
         .metrics(metrics.clone());
     let informer = run(building.indexers(by_name).unwrap());
     let heard = Trace::default();
@@ -43,8 +47,16 @@ async fn a_page_has_the_series_of_all_informers_and_queues_by_their_established_
     let queue = RateLimitingQueue::builder(rate_limiter::controller_default())
         .metrics("keys", metrics.clone())
         .build();
-    queue.add("a");
-    sleep(Duration::from_secs(4)).await;
+    for key in ["a", "b", "c", "d"] {
+        queue.add(key);
+    }
+    queue.get().await.unwrap().forget();
+    let second = Duration::from_secs(1);
+    sleep(second).await;
+    let _b = queue.get().await.unwrap();
+    sleep(second).await;
+    let _c = queue.get().await.unwrap();
+    sleep(2 * second).await;
     let labels = r#"name="ours",group="",version="v1",resource="pods",namespace="""#;
     let page = metrics.text().replace(labels, "…");
     // The size of a type in memory depends on the compiler.

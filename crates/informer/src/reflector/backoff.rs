@@ -1,24 +1,26 @@
-//! Computes the pauses after failures. It does not sleep and sends nothing.
+//! Computes the pauses after failures. The module does not sleep, and sends no requests.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Pauses between failed attempts, with exponential growth.
+/// Configures the pauses between failed attempts, which grow exponentially.
 ///
-/// Each pause is uniformly distributed in [d, 2d). `initial` is the first d; every failure doubles it, up to
-/// `cap`. Only `reset_after` without a failure, from the first success on, resets d. During an outage d therefore
-/// stays at the cap. (client-go measures the time since the last reset, so the pauses of a long outage start again
+/// Each pause is uniformly distributed in [d, 2d). `initial` is the first d; every failure doubles d, up to
+/// `cap`. After `reset_after` without a failure, counted from the first success, d is `initial` again. During
+/// an outage d therefore stays at the cap. (client-go measures the time since the last reset, so the pauses
+/// of a long outage start again every two minutes.)
 /// every two minutes.)
 #[doc(alias = "BackoffManager")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    /// Initial d. Default: 800 ms, as in client-go's `NewReflectorWithOptions`. Limited to `cap`, and never less
-    /// than 1 ms.
+    /// First lower bound d of a pause. Default: 800 ms, as in client-go's `NewReflectorWithOptions`. Limited
+    /// to `cap`, and never less than 1 ms.
     pub initial: Duration,
-    /// Maximum d. Default: 30 s, so that a pause is at most 60 s.
+    /// Maximum of d. Default: 30 s, so that a pause is at most 60 s.
     pub cap: Duration,
-    /// Time without a failure, from the first success on, after which d is reset to `initial`. Default: 2 min.
+    /// Time without a failure, counted from the first success, after which d is reset to `initial`. Default:
+    /// 2 min.
     pub reset_after: Duration,
 }
 
@@ -45,8 +47,8 @@ pub(crate) struct Backoff {
     next: Duration,
     /// Time of the first success since the last failure; `None` after a failure.
     healthy_since: Option<Instant>,
-    /// Whether the next end that may be harmless is retried at once. Set by `reset_after` without a failure, and
-    /// by an outage.
+    /// Whether the reflector retries at once after the next end of a watch or a list that may be harmless.
+    /// Set at the start, by `reset_after` without a failure, and by an outage.
     fresh: bool,
 }
 
@@ -76,15 +78,16 @@ impl Backoff {
 
     /// Records that the server can't be reached or is unavailable, and returns the pause.
     ///
-    /// The end of an outage allows one immediate retry, because the next response is about something else. There
-    /// is at most one per pause of an outage, so this at most doubles the number of requests.
+    /// The end of an outage allows one immediate retry, because the next failure has another cause. Each
+    /// pause of an outage allows at most one such retry, so the number of requests at most doubles.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;
         pause
     }
 
-    /// Records an end that may be harmless, and returns the pause: zero if an immediate retry is left.
+    /// Records an end of a watch or a list that may be harmless, and returns the pause: zero if an immediate
+    /// retry is left.
     pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {

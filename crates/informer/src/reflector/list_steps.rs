@@ -1,13 +1,13 @@
-//! [`ListSteps`]: durations of the steps of a list, logged if the list took long.
+//! [`ListSteps`]: measures the steps of a list, and logs their durations if the list took long.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Duration above which the steps of a list are logged, as in client-go's trace.
+/// Duration of a list above which its steps are logged, as in client-go's trace.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Durations of one list, summed over its pages.
+/// Durations of the steps of one list, summed over its pages.
 #[derive(Debug)]
 pub(super) struct ListSteps {
     begun: Instant,
@@ -26,7 +26,8 @@ impl ListSteps {
         }
     }
 
-    /// Records a page: the times of its request and of its first byte. The current time is that of its last byte.
+    /// Adds the durations of a page that was just received. `asked` is the time of its request, and
+    /// `answered` the time of its response headers.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         let now = Instant::now();
         let answered = answered.unwrap_or(now);
@@ -35,7 +36,8 @@ impl ListSteps {
         self.reading += now.saturating_duration_since(answered);
     }
 
-    /// Logs the durations of a long list: waiting for responses, reading and decoding, and waiting for the store.
+    /// Logs the durations if the list took long: waiting for responses, reading and decoding, and waiting for
+    /// the store.
     pub(super) fn end(&self, reflector: &str, expects: &str, objects: usize, handed_on: bool) {
         let total = self.begun.elapsed();
         if total <= LONG {

@@ -1,6 +1,6 @@
 //! State machine that decides which request follows each response. It does no I/O, and does not see objects.
 //!
-//! Revision of each request, with client-go's name for the fact behind it:
+//! Revision in each request; client-go's names are in parentheses:
 //!
 //! | situation | requested revision |
 //! | --- | --- |
@@ -10,9 +10,9 @@
 //! | first request for a store that was filled before | a watch at the revision of its content |
 //! | first request after the kind is served again | the last revision seen |
 //! | relist, LIST or streaming | the last revision seen (`lastSyncResourceVersion`), so never an older state |
-//! | after Expired or `TooLarge` from either (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
-//! | a watch expired at the revision at which one expired before, or where one sent something unreadable or rejected by the store | `""` |
-//! | a watch expired, or sent something unreadable or rejected, and a LIST in pages follows, which would return exactly that state | `""` |
+//! | after Expired or `TooLarge` from a LIST or a streaming list (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
+//! | a watch expired at a revision at which an earlier watch expired, or sent data that was unreadable or rejected by the store | `""` |
+//! | a watch expired, or sent unreadable or rejected data, and a LIST in pages follows, which would return exactly that state | `""` |
 //! | watch | the last revision seen |
 //!
 //! In the tables below, "a list" is a streaming list (a watch with `sendInitialEvents`) if the options request it
@@ -24,16 +24,16 @@
 //! | --- | --- |
 //! | sent its end bookmark (`k8s.io/initial-events-end`) | the watch that it continues as |
 //! | 429 at open or inside, rejected with `Retry-After`, or connection refused | the same, after a pause |
-//! | 410 or `TooLarge`, at open or inside, at a revision | one at `""`, at once |
-//! | sent an end bookmark older than the requested revision | one at `""`, at once if healthy |
+//! | 410 or `TooLarge`, at open or inside, at a revision | a streaming list at `""`, at once |
+//! | sent an end bookmark older than the requested revision | a list at `""`, at once if healthy |
 //! | complete without objects, and the cache has some | LIST at `""`, at once, whose result is applied |
 //! | rejected as not understood (400, 405, 406, 422, …) | LIST, at once; streaming again an hour later |
 //! | rejected otherwise (401, 403, 404, 5xx), an error inside, something unreadable | LIST, at once |
 //! | no new object for [`TimeoutConfig::initial_events`], and no end bookmark | LIST, at once; streaming again an hour later |
-//! | lasted as long as any watch, without an end bookmark | the same |
+//! | lasted as long as any watch, without an end bookmark | LIST, at once; streaming again an hour later |
 //! | closed before its end bookmark | another one, at once if healthy |
 //! | connection broken, no response, 410 or `TooLarge` at `""` | another one, after a pause |
-//! | one of the last two rows for the third time in a row | LIST, at once; streaming again an hour later |
+//! | closed or failed as in the last two rows, for the third time in a row | LIST, at once; streaming again an hour later |
 //! | the store rejected its objects | another one, after a pause |
 //! | a relist request before its end, and it has left known objects undecoded (a LIST too) | another one at `""`, at once if healthy |
 //!
@@ -45,7 +45,7 @@
 //! | rejected otherwise | a list, after a pause |
 //! | ended with 410 inside the stream | a list from the last revision, at once if healthy |
 //! | sent an event older than the object in the cache (not noticed by client-go) | a list at `""`, at once if healthy |
-//! | sent any other event below the last revision, or such a bookmark | the event is applied, the watch continues, and a probe is sent in parallel: one answered probe until the next list |
+//! | sent any other event or bookmark below the last revision | the event is applied, the watch continues, and a probe is sent in parallel: at most one answered probe until the next list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
 //! | ended with an internal error, within the budget for these | the same watch, at once if healthy |
 //! | broken (reset, cut inside an event, silent for [`TimeoutConfig::silence`]) | the same watch, after a pause |
@@ -55,7 +55,6 @@
 //! | closed by the reflector, because the store accepted nothing | the same watch, at once |
 //! | open when its probe shows that the server has gone back, or may have | a list at `""`, at once |
 //! | a relist request, because a consistency check found a difference | a list at `""`, at once if healthy |
-//!
 //!
 //! A probe requests one object, not older than the last revision. It is sent before a watch is resumed that lost
 //! its connection, was closed early, was refused a connection, was rejected with 502, 503 or 504, or received no
@@ -70,19 +69,19 @@
 //! | connection refused | the same probe, after a pause |
 //! | 401, 429, 502, 503, 504, connection broken, no response | the watch, after a pause; another probe a minute after that, then two, four, up to an hour |
 //! | rejected otherwise | the watch, at once |
-//! | in parallel to an open watch, fails in any way but the second row | the watch continues; if it ends within the pause, the rest of the pause follows |
+//! | in parallel to an open watch, fails in any way except the second row of this table | the watch continues; if it ends within the pause, the rest of the pause follows |
 //!
-//! Some of these show that the server has gone back (was restored from a backup), or may have. The next list then
-//! starts another [`Epoch`](crate::object::Epoch): it is applied whatever its revisions are.
+//! Some responses show that the server has gone back (was restored from a backup), or may have. The next list
+//! then starts another [`Epoch`](crate::object::Epoch): it is applied whatever its revisions are.
 //!
 //! | observation | meaning |
 //! | --- | --- |
 //! | an event older than the object in the cache | the server has gone back |
-//! | a probe, a list or an end bookmark older than the last revision | it has gone back |
+//! | a probe, a list or an end bookmark older than the last revision | the server has gone back |
 //! | any other event, or a bookmark, below the last revision | nothing: an aggregated API server may send old objects late; a probe decides |
 //! | `TooLarge`, for any request | nothing yet: the server lags behind, or the list that follows is older |
-//! | a relist request, also one that arrives while a list is in progress | it may have, and waits and pending writes continue |
-//! | an earlier reflector of the source, which may have observed any of these | it may have |
+//! | a relist request, also one that arrives while a list is in progress | the server may have gone back; waits and pending writes continue |
+//! | an earlier reflector of the source, which may have observed any of these | the server may have gone back |
 
 use std::time::Duration;
 
@@ -108,16 +107,16 @@ use crate::{
 /// Default number of objects per page: `defaultPageSize` of client-go's pager.
 pub(crate) const PAGE_SIZE: u32 = 500;
 
-/// Minimum of the requested watch timeout: `defaultMinWatchTimeout` of client-go.
+/// Minimum server-side timeout that a watch requests: `defaultMinWatchTimeout` of client-go.
 pub(crate) const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(5 * 60);
 
-/// Duration below which a watch without an event counts as very short.
+/// Duration below which a closed watch counts as very short. If it also sent no event, it counts as failed.
 pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 
 /// The next step of the reflector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Request a list, or its next page. Drop all staged objects before the `first` page.
+    /// Request a page of a list. Drop all staged objects of an earlier attempt before the `first` page.
     List { options: ListOptions, first: bool },
     /// Send the staged list to the store, and call [`Machine::replaced`] once it is accepted.
     Replace(ResourceVersion),
@@ -125,30 +124,30 @@ pub(crate) enum Action {
     Stream(ListOptions),
     /// Open a watch.
     Watch(ListOptions),
-    /// Request one object, to see whether the server knows the revision, and call [`Machine::probed`].
+    /// Request one object, to see whether the server knows the last revision, and call [`Machine::probed`].
     Probe(ListOptions),
-    /// Wait, then call [`Machine::slept`].
+    /// Wait for this time, then call [`Machine::slept`].
     Sleep(Duration),
 }
 
 /// How a watch ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchEnd<'a> {
-    /// The server did not open it.
+    /// The server did not open the watch.
     Refused(&'a Error),
-    /// Its response headers did not arrive within [`Machine::headers_allowed`].
+    /// The response headers did not arrive within [`Machine::headers_allowed`].
     Unanswered(&'a Error),
     /// An error inside the stream: from the server, the transport or the store, or unreadable data.
     Error(&'a Error),
-    /// The connection broke, or counts as broken.
+    /// The connection broke, or counts as broken after a timeout.
     Broken(&'a Error),
     /// The end bookmark of a streaming list did not arrive in time.
     Overdue(&'a Error),
     /// The store did not accept a change in time, so the watch was closed.
     StoreFull,
-    /// The body ended without an error, this long after the request.
+    /// The response body ended without an error, this long after the request.
     Closed(Duration),
-    /// A list was requested, because the store differs from the server.
+    /// A consistency check requested a list, because the store differs from the server.
     RelistRequested,
     /// A streaming list ended without objects, and the cache has some.
     Unconfirmed,
@@ -161,7 +160,7 @@ enum Next {
     Watch,
 }
 
-/// The operation in progress, with its state.
+/// The current operation of the reflector, with its state.
 #[derive(Debug)]
 enum State {
     /// Nothing has been requested.
@@ -181,24 +180,25 @@ enum State {
 #[derive(Debug)]
 struct Listing {
     pager: Pager,
-    /// Whether this attempt has used its one immediate retry at `""`.
+    /// Whether this is the immediate retry at `""`, which each attempt makes at most once.
     retried_unset: bool,
 }
 
 #[derive(Debug)]
 struct Watch {
-    /// The requested timeout.
+    /// Server-side timeout in the request.
     lasts: Duration,
-    /// Whether its events advance the last revision already.
+    /// Whether events of this watch advance the last revision; see [`Machine::observe`].
     advances: bool,
 }
 
-/// Observed properties of the server.
+/// Properties of the server that its responses have shown.
 #[derive(Debug, Default)]
 struct Server {
-    /// A list at `"0"` had several pages, as on a server without watch cache: later lists have pages too.
+    /// Whether a list at `"0"` had several pages, as on a server without watch cache: later lists have pages
+    /// too.
     pages_at_zero: bool,
-    /// The server sends bookmarks.
+    /// Whether the server has sent a bookmark.
     sends_bookmarks: bool,
 }
 
@@ -214,7 +214,7 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Time before which no further watch is requested.
+    /// Time before which no further watch is requested, after a failed probe of an open watch.
     held_until: Option<Instant>,
     /// Whether a watch was opened since the last list, perhaps by an earlier reflector.
     has_watched: bool,
@@ -253,7 +253,7 @@ impl Machine {
         self.history.last()
     }
 
-    /// Returns the number of received pages of the current list.
+    /// Returns the number of pages received for the current list.
     pub(crate) fn pages(&self) -> u32 {
         match &self.state {
             State::Listing(listing) => listing.pager.pages(),
@@ -261,7 +261,7 @@ impl Machine {
         }
     }
 
-    /// Processes the end of a page.
+    /// Returns the step after a page: the request for the next one, or the delivery of the complete list.
     ///
     /// # Errors
     /// The server repeats a continue token. The caller reports the error, and passes it to
@@ -289,7 +289,7 @@ impl Machine {
         }
     }
 
-    /// The store has accepted the list at this revision.
+    /// Records that the store has accepted the list at this revision, and returns the watch that follows.
     pub(crate) fn replaced(&mut self, revision: ResourceVersion, now: Instant) -> Action {
         self.accepted(revision, now);
         self.watch()
@@ -304,7 +304,7 @@ impl Machine {
         self.backoff.succeeded(now);
     }
 
-    /// A list, or one of its pages, has failed.
+    /// Returns the step after a list, or one of its pages, has failed.
     pub(crate) fn list_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -327,7 +327,8 @@ impl Machine {
         self.pause(error, now, Next::List)
     }
 
-    /// The server has opened the watch. A streaming list is a success only after its end bookmark.
+    /// Records that the server has opened the watch. A streaming list is a success only after its end
+    /// bookmark.
     pub(crate) fn watch_opened(&mut self, now: Instant) {
         if let State::Streaming(stream) = &mut self.state {
             stream.opened(now);
@@ -338,20 +339,22 @@ impl Machine {
         }
     }
 
-    /// Returns the maximum silence of a watch; `None` until the server has sent a bookmark.
+    /// Returns the maximum time between events or bookmarks of a watch; `None` before the server's first
+    /// bookmark.
     pub(crate) fn silence_allowed(&self) -> Option<Duration> {
         let silence = self.options.timeouts().silence;
         self.server.sends_bookmarks.then_some(silence)
     }
 
-    /// Returns how long an open watch waits for the store.
+    /// Returns the maximum time that an open watch waits for the store to accept a change.
     pub(crate) fn full_store_allowed(&self) -> Duration {
         self.options.timeouts().full_store
     }
 
-    /// The store has accepted an event, with this revision if it is readable.
+    /// Records that the store has accepted an event; `revision` is `None` if the event's revision is
+    /// unreadable.
     ///
-    /// The last revision never decreases: an older one does not show the position of the watch. A watch from `""`
+    /// An older revision has no effect, because it does not show the position of the watch. A watch from `""`
     /// or `"0"` begins with existing objects in any order of revision, so revisions count only from the first
     /// event of another type than Added.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
@@ -367,7 +370,7 @@ impl Machine {
         }
     }
 
-    /// The pause is over.
+    /// Returns the step after a pause.
     pub(crate) fn slept(&mut self, now: Instant) -> Action {
         let next = match self.state {
             State::Pausing(next) => next,
@@ -383,7 +386,8 @@ impl Machine {
         }
     }
 
-    /// Continues at once for the first harmless end after a healthy period, otherwise after a pause.
+    /// Returns the next step: at once for the first harmless end after a healthy period, otherwise after a
+    /// pause.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {
@@ -412,7 +416,7 @@ impl Machine {
         pause.max(asked_for)
     }
 
-    /// Requests all objects, as a streaming list if that is due.
+    /// Returns the request for all objects: a streaming list if one is due, otherwise a LIST.
     fn everything(&mut self, now: Instant) -> Action {
         if self.streaming.is_due(now) {
             return self.stream(now);
@@ -468,7 +472,8 @@ impl Machine {
         })
     }
 
-    /// Returns the requested timeout and the options common to all watches.
+    /// Returns a random server-side timeout, and the options common to all watches, which contain this
+    /// timeout.
     fn watch_options(&mut self) -> (Duration, ListOptions) {
         let min = self.options.watch_timeout_min().max(WATCH_TIMEOUT_MIN);
         let min = min.as_secs();

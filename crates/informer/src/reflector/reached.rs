@@ -1,4 +1,4 @@
-//! [`Reached`]: the revision that one reflector of a source leaves to the next.
+//! [`Reached`]: the revision that one reflector of a source passes to the next.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 use crate::object::ResourceVersion;
 
-/// Revision that the store has reached with the changes of all reflectors of one source. Unset before the first
-/// list. Each reflector sets it on drop.
+/// Revision up to which the store has accepted the changes of one source. All reflectors that run for the
+/// source, one after the other, share it. Unset before the first list. Each reflector sets it on drop.
 #[derive(Clone, Default)]
 pub(crate) struct Reached(Arc<Mutex<ResourceVersion>>);
 

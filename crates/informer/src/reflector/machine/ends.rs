@@ -1,4 +1,4 @@
-//! The request after the end of a watch: the third table in `machine`.
+//! Decides which request follows the end of a watch: the third table in `machine`.
 
 use tokio::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Probes before a watch and in parallel to one: the fourth table in `machine`.
+//! Decides when a probe is sent, before a watch and in parallel to one: the fourth table in `machine`.
 
 use tokio::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Machine {
-    /// Resumes the watch, after a probe if one is due.
+    /// Returns the step that resumes the watch: the rest of a pause, a probe if one is due, or the watch.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -36,14 +36,15 @@ impl Machine {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
 
-    /// Returns when the probe of the open watch is due, and its request. The watch advances the revision, so read
-    /// the request when it is due.
+    /// Returns the time at which the probe of the open watch is due, and the options of its request; `None`
+    /// if no probe is required. The watch advances the revision in the options, so the caller reads them when
+    /// the probe is due.
     pub(crate) fn watch_probe(&self, now: Instant) -> Option<(Instant, ListOptions)> {
         let due = self.probe.due_at(now).filter(|_| self.requires_probe())?;
         Some((due, probe_options(self.last_revision().clone())))
     }
 
-    /// The server answered the probe at this revision.
+    /// Processes the response to a probe that was sent before a watch. `revision` is that of the response.
     ///
     /// # Errors
     /// The server has gone back. The caller reports the error, and passes it to [`Machine::probe_failed`].
@@ -57,10 +58,11 @@ impl Machine {
         Ok(self.watch())
     }
 
-    /// The server answered the probe of an open watch at this revision.
+    /// Processes the response to the probe of an open watch. `revision` is that of the response.
     ///
-    /// `asked` is the requested revision, which may be older than the current one of the watch. Returns whether
-    /// the collection counts as unordered from here on.
+    /// `asked` is the requested revision, which may be older than the current one of the watch. Returns
+    /// whether the events count as unordered from here on: later events below the last revision then require
+    /// no probe.
     ///
     /// # Errors
     /// The server has gone back. The caller reports the error, ends the watch, and calls
@@ -75,7 +77,8 @@ impl Machine {
         Ok(self.probe.answered(now))
     }
 
-    /// The probe failed, or the response has an older revision; no watch is open.
+    /// Returns the step after a failed probe, or after one whose response has an older revision; no watch is
+    /// open.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -98,7 +101,7 @@ impl Machine {
         }
     }
 
-    /// The probe of an open watch failed, without information about the server's history.
+    /// Records that the probe of an open watch failed, without information about the server's history.
     ///
     /// The watch continues. If it ends within the pause after this failure, the rest of the pause follows.
     pub(crate) fn watch_probe_failed(&mut self, error: &Error, now: Instant) {
@@ -113,7 +116,7 @@ impl Machine {
     }
 }
 
-/// Returns whether a later request may succeed.
+/// Returns whether a later request may succeed after an error of this class.
 fn is_temporary(class: Class) -> bool {
     matches!(
         class,

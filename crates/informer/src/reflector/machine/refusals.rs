@@ -1,6 +1,6 @@
-//! Watches that the server does not open: timeout of the response headers, and retries.
+//! Handles watches that the server does not open: the timeout of the response headers, and the retries.
 //!
-//! Some refusals are retried from the last revision; a list follows the others.
+//! After some refusals, the watch is retried from the last revision. After the others, a list follows.
 
 use std::time::Duration;
 
@@ -12,19 +12,20 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Time after which a list follows a watch that is still refused. An API server restarts within minutes, and a
-/// server that refuses watches for longer may still serve lists.
+/// Maximum time for which a refused watch is retried before a list follows. An API server restarts within
+/// minutes, and a server that refuses watches for longer may still serve lists.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Minimum timeout of the response headers of a watch.
 const HEADERS_MIN: Duration = Duration::from_millis(1);
 
-/// Refusals and header timeouts since the last watch was opened.
+/// Records the refusals and header timeouts since the last watch was opened.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// Time of the first consecutive refusal of those that are retried for a limited time.
+    /// Time of the first of the consecutive refusals that are retried for at most [`RETRIED_FOR`]; `None`
+    /// without one.
     since: Option<Instant>,
-    /// Number of consecutive header timeouts.
+    /// Number of consecutive watches whose response headers did not arrive in time.
     header_timeouts: u32,
 }
 
@@ -34,18 +35,19 @@ impl Refusals {
         *self = Self::default();
     }
 
-    /// Resets the refusals after a list, but not the header timeouts, for which it proves nothing.
+    /// Resets the refusals after a list, but not the header timeouts: a list does not show that the server
+    /// opens watches.
     pub(super) fn listed(&mut self) {
         self.since = None;
     }
 
-    /// Records a refusal, and returns whether the watch is retried.
+    /// Records a refusal, and returns whether the watch is retried instead of followed by a list.
     fn retries(&mut self, now: Instant) -> bool {
         let since = *self.since.get_or_insert(now);
         now.duration_since(since) < RETRIED_FOR
     }
 
-    /// Returns the configured timeout, doubled for each consecutive header timeout.
+    /// Returns the configured timeout of the response headers, doubled for each consecutive header timeout.
     fn headers_allowed(&self, configured: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.header_timeouts);
         configured.max(HEADERS_MIN).saturating_mul(doubled)
@@ -55,8 +57,8 @@ impl Refusals {
 impl Machine {
     /// Returns the timeout of the response headers of the watch or the streaming list.
     ///
-    /// For a watch, it is at most the time after which the server must have ended the watch. A streaming list has
-    /// the timeout of a list, because the server starts or rejects it at once.
+    /// The timeout of a watch is at most the time after which the server must have ended the watch. A
+    /// streaming list has the timeout of a list, because the server starts or rejects it at once.
     pub(crate) fn headers_allowed(&self) -> Duration {
         if self.is_streaming() {
             return LIST_STALL;
@@ -66,7 +68,7 @@ impl Machine {
         allowed.min(self.watch_ends())
     }
 
-    /// Returns the requested timeout of the watch.
+    /// Returns the server-side timeout in the request of the current watch; zero without a watch.
     pub(super) fn watch_lasts(&self) -> Duration {
         match &self.state {
             State::Watching(watch) => watch.lasts,
@@ -79,8 +81,8 @@ impl Machine {
         self.watch_lasts().saturating_add(WATCH_GRACE)
     }
 
-    /// The response headers of a watch did not arrive in time. No event is lost: the next watch begins at the same
-    /// revision.
+    /// Returns the step after a watch whose response headers did not arrive in time. No event is lost: the
+    /// next watch begins at the same revision.
     pub(super) fn watch_unanswered(&mut self, error: &Error, now: Instant) -> Action {
         let is_last = self.headers_allowed() == self.watch_ends();
         self.refusals.header_timeouts = self.refusals.header_timeouts.saturating_add(1);
@@ -89,7 +91,7 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// The server, or a proxy, refused a watch.
+    /// Returns the step after the server, or a proxy, has refused a watch.
     pub(super) fn watch_refused(&mut self, error: &Error, now: Instant) -> Action {
         let next = match error.class() {
             Class::Expired => return self.relist_expired(now),
@@ -112,7 +114,8 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Requires a probe, unless the watch follows a list at once: that state is from this server.
+    /// Requires a probe if a watch was opened since the last list. Directly after a list, the store's state
+    /// is known to be from this server.
     fn require_probe_if_watched(&mut self) {
         if self.has_watched {
             self.probe.require();

@@ -1,4 +1,4 @@
-//! Streaming lists: their request, their end, and the request after a failed one: the second table in `machine`.
+//! Requests streaming lists, and decides which request follows their end: the second table in `machine`.
 
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ impl Machine {
         })
     }
 
-    /// The store has accepted the streaming list, at the revision of its end bookmark.
+    /// Records that the store has accepted the streaming list, at the revision of its end bookmark. The
+    /// stream continues as a watch.
     pub(crate) fn streamed(&mut self, revision: ResourceVersion, now: Instant) {
         self.accepted(revision, now);
         self.streaming.succeeded();
@@ -44,7 +45,7 @@ impl Machine {
         });
     }
 
-    /// An event of a streaming list has arrived, other than its end bookmark. `is_new` is set for an object that
+    /// Records an event of a streaming list other than its end bookmark. `is_new` is set for an object that
     /// this stream has not sent before.
     pub(crate) fn initial_event(
         &mut self,
@@ -58,10 +59,10 @@ impl Machine {
         }
     }
 
-    /// Checks the revision of an end bookmark.
+    /// Checks that the revision of an end bookmark is not older than the last revision.
     ///
     /// # Errors
-    /// It is older than the requested revision. The caller reports the error and ends the watch.
+    /// The revision is older. The caller reports the error and ends the watch.
     pub(crate) fn end_in_order(&self, revision: &ResourceVersion) -> Result<(), Error> {
         if self.history.is_unavailable() {
             return Ok(());
@@ -69,7 +70,7 @@ impl Machine {
         not_older(revision, self.last_revision())
     }
 
-    /// Returns the deadline of the end bookmark.
+    /// Returns the time by which the end bookmark must arrive; `None` if no streaming list is in progress.
     pub(crate) fn initial_events_deadline(&self) -> Option<Instant> {
         let State::Streaming(stream) = &self.state else {
             return None;
@@ -77,7 +78,8 @@ impl Machine {
         Some(stream.deadline(self.options.timeouts().initial_events))
     }
 
-    /// The streaming list has ended before its end bookmark, or the store has rejected it.
+    /// Returns the step after a streaming list that ended before its end bookmark, or that the store has
+    /// rejected.
     pub(super) fn stream_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         match end {
             WatchEnd::Refused(error) | WatchEnd::Unanswered(error) | WatchEnd::Error(error) => {
@@ -118,20 +120,22 @@ impl Machine {
         }
     }
 
-    /// A streaming list has no objects, and the cache has some. A LIST of the newest state must confirm it,
-    /// because the server's cache may be incomplete.
+    /// Returns a LIST of the newest state, after a streaming list without objects while the cache has some.
+    /// The LIST must confirm that there are no objects, because the server's cache may be incomplete.
     pub(crate) fn list_unconfirmed(&mut self) -> Action {
         self.history.unavailable();
         self.list()
     }
 
-    /// The server does not support streaming lists, or does not complete them: a LIST follows.
+    /// Returns a LIST, and records that the server does not support streaming lists, or does not complete
+    /// them.
     fn list_instead(&mut self, now: Instant) -> Action {
         self.streaming.refused(now);
         self.list()
     }
 
-    /// Requests another streaming list, or a LIST after too many failures. An error causes a pause.
+    /// Returns another streaming list, or a LIST after too many failures. If there is an `error`, a pause
+    /// precedes a streaming list.
     fn stream_again(&mut self, error: Option<&Error>, now: Instant) -> Action {
         if self.streaming.broke_off(now) {
             return self.list();

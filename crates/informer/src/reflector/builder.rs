@@ -14,7 +14,7 @@ use crate::{object::SourceId, status::StatusWriter, transport::ListerWatcher};
 
 /// Builds a standalone reflector.
 ///
-/// [`ReflectorBuilder::into_indexer`] and [`ReflectorBuilder::into_store`] create it.
+/// [`ReflectorBuilder::into_indexer`] and [`ReflectorBuilder::into_store`] create the reflector.
 #[must_use]
 #[doc(alias = "ReflectorOptions")]
 pub struct ReflectorBuilder<K: Resource> {
@@ -53,6 +53,7 @@ impl<K: Resource> ReflectorBuilder<K> {
     }
 
     /// Like [`into_store`](Self::into_store), for a store that reports results in the reflector's status.
+    /// `store` creates the store from the reflector's reporter.
     pub(crate) fn into_reported_store<S: ReflectorStore<K>>(
         self,
         store: impl FnOnce(&Reporter) -> S,

@@ -1,11 +1,12 @@
-//! [`Delta`]: a change of a source, in the order in which the reflector received it.
+//! [`Delta`]: a change to the objects of a source. A reflector delivers changes in the order in which it
+//! received them.
 
 use derive_where::derive_where;
 use tokio::time::Instant;
 
 use crate::object::{Deleted, Epoch, Object, ObjectName, ResourceVersion, SourceId};
 
-/// One change, and its source.
+/// A change to the objects of a source, or a bookmark, as delivered to a store or queued.
 #[derive(Debug)]
 #[derive_where(Clone)]
 #[non_exhaustive]
@@ -14,7 +15,7 @@ pub struct Delta<K> {
     pub source: SourceId,
     /// The change.
     pub kind: DeltaKind<K>,
-    /// Time at which the bytes were received, if metrics are enabled.
+    /// Time at which the bytes of the change were received, if metrics are enabled.
     pub(crate) received: Option<Instant>,
 }
 
@@ -33,7 +34,7 @@ pub enum DeltaKind<K> {
     Deleted(Deleted<K>),
     /// An item of a list. It may be the same as the known state.
     Replaced(Object<K>),
-    /// The periodic resync of one object.
+    /// The periodic resync delivers an unchanged object again.
     Sync(Object<K>),
     /// A complete list, to be applied atomically.
     #[doc(alias = "ReplacedAllInfo")]
@@ -43,13 +44,13 @@ pub enum DeltaKind<K> {
         /// The revision of the list.
         revision: ResourceVersion,
     },
-    /// The periodic resync of all objects in the store.
+    /// The periodic resync delivers all objects in the store again.
     #[doc(alias = "SyncAllInfo")]
     SyncAll,
     /// The watch has sent every change up to this revision.
     #[doc(alias = "BookmarkInfo")]
     Bookmark {
-        /// The revision.
+        /// The revision up to which the watch has sent every change.
         revision: ResourceVersion,
     },
 }
@@ -72,7 +73,8 @@ pub enum DeltaType {
 }
 
 impl<K> DeltaKind<K> {
-    /// Assigns this epoch to every revision of the objects that were just decoded.
+    /// Returns the change with this epoch in every revision that was just received. Revisions of states from
+    /// the store keep their epoch.
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
             return self; // as everything is that is decoded
@@ -144,7 +146,8 @@ impl<K> Delta<K> {
         }
     }
 
-    /// Returns the object of the change; `None` if it has none, or if its state is unknown.
+    /// Returns the object of the change; `None` if the change has no single object, or if its last state is
+    /// unknown.
     pub fn object(&self) -> Option<&Object<K>> {
         match &self.kind {
             DeltaKind::Added(object)

@@ -1,4 +1,4 @@
-//! [`ReflectorMeter`]: metrics of the lists and watches of one reflector.
+//! [`ReflectorMeter`]: reports metrics of the lists and watches of one reflector.
 
 use tokio::time::Instant;
 
@@ -9,19 +9,21 @@ use crate::{
     transport::Class,
 };
 
-/// Metrics of one reflector, which has one list or one watch at a time.
+/// Reports the metrics of one reflector, which has one list or one watch at a time.
 pub(super) struct ReflectorMeter {
     meter: Meter,
-    /// Start of the current list, including immediate repetitions.
+    /// Start time of the current list and its immediate repetitions; `None` without a list or without
+    /// metrics.
     listing: Option<Instant>,
-    /// Reason of the next list; `None` before the first failure.
+    /// Reason of the next list, for the metric of relists; `None` before the first failure.
     reason: Option<RelistReason>,
-    /// Time at which the bytes of the current events were received.
+    /// Time at which the bytes of the events in progress were received.
     received: Option<Instant>,
 }
 
 impl ReflectorMeter {
-    /// Creates the metrics. `reason` is that of the first list; `None` for the first reflector of the source.
+    /// Creates the meter. `reason` is the reason of the reflector's first list; `None` for the first
+    /// reflector of the source.
     pub(super) fn new(meter: Meter, reason: Option<RelistReason>) -> Self {
         Self {
             meter,
@@ -31,7 +33,7 @@ impl ReflectorMeter {
         }
     }
 
-    /// A LIST or a streaming list begins, or is repeated at once.
+    /// Records that a LIST or a streaming list begins. An immediate repetition has no effect.
     pub(super) fn list_begins(&mut self) {
         if self.listing.is_some() {
             return;
@@ -42,7 +44,8 @@ impl ReflectorMeter {
         }
     }
 
-    /// The store has accepted the current list, or the list has failed. Without a list, this has no effect.
+    /// Records that the store has accepted the current list, or that the list has failed. Without a current
+    /// list, this has no effect.
     pub(super) fn list_ended(&mut self, items: usize, accepted: bool) {
         let Some(began) = self.listing.take() else {
             return;
@@ -57,12 +60,12 @@ impl ReflectorMeter {
         });
     }
 
-    /// The server has not opened the watch.
+    /// Records that the server has not opened a watch.
     pub(super) fn watch_refused(&mut self, class: Class) {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// A probe failed: the server does not know the revision, or did not respond.
+    /// Records that a probe failed: the server does not know the revision, or did not respond.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,
@@ -70,7 +73,7 @@ impl ReflectorMeter {
         });
     }
 
-    /// A list was requested, because the store differs from the server.
+    /// Records that a consistency check requested a list, because the store differs from the server.
     pub(super) fn relist_requested(&mut self, reason: RelistReason) {
         self.reason = Some(reason);
     }
@@ -79,7 +82,8 @@ impl ReflectorMeter {
         self.meter.observe(|| Observed::WatchOpened);
     }
 
-    /// The watch has ended, without an error or with one of this class.
+    /// Records the end of a watch. `asked` is the time of its request, and `error` is the class of its error,
+    /// if there was one.
     pub(super) fn watch_ended(&mut self, asked: Instant, events: u64, error: Option<Class>) {
         if let Some(class) = error {
             self.reason = Some(RelistReason::after_watch(class));
@@ -96,7 +100,7 @@ impl ReflectorMeter {
         self.meter.now()
     }
 
-    /// Sets the receive time of the next events.
+    /// Sets the time at which the bytes of the next events were received.
     pub(super) fn received(&mut self, at: Option<Instant>) {
         self.received = at;
     }
@@ -114,7 +118,8 @@ impl ReflectorMeter {
         });
     }
 
-    /// Sets the receive time of a change, unless it is a list, which is received over some time.
+    /// Returns the change with its receive time. A complete list has none, because it is received over some
+    /// time.
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {
         if !matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
             delta.received = self.received;

@@ -1,7 +1,7 @@
 //! Options for the requests of a reflector, and their setters.
 //!
-//! The table below defines the type, the default and the name in errors of each option. `request_methods!` defines
-//! and documents its setter, which every builder has.
+//! The table below defines the type, the default and the name in errors of each option. `request_methods!`
+//! defines and documents the setters of the options, which every builder has.
 //!
 //! An option that was not set is `None`, so that the options of one informer can override common ones
 //! ([`RequestOptions::or`]).
@@ -11,7 +11,8 @@ use std::time::Duration;
 use super::{BackoffConfig, InitialList, RollbackDetection, TimeoutConfig};
 use crate::limits::Limits;
 
-/// Defines a struct of options from a table of names, types, defaults, and names in errors.
+/// Defines a struct of options from a table with the name, the type, the default, and the name in errors of
+/// each option.
 macro_rules! options {
     (
         $(#[$attribute:meta])*
@@ -30,12 +31,13 @@ macro_rules! options {
                 }
             )*
 
-            /// Returns these options, with those that are not set replaced by the `general` ones.
+            /// Returns these options; an option that is not set has its value in `general`.
             pub(crate) fn or(self, general: Self) -> Self {
                 Self { $($name: self.$name.or(general.$name),)* }
             }
 
-            /// Returns the name of the first option that differs, for errors.
+            /// Returns the name of the first option that differs from `other`, for errors; `None` if all are
+            /// equal.
             pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
                 let differ = [$(($called, self.$name != other.$name)),*];
                 differ.into_iter().find_map(|(called, differs)| differs.then_some(called))
@@ -59,14 +61,14 @@ options! {
     }
 }
 
-/// Defines the setters of [`RequestOptions`] in a builder that has the options at this path.
+/// Defines the setters of [`RequestOptions`] in a builder. `path` names the builder's field with the options.
 macro_rules! request_methods {
     ($($path:ident).+) => {
         /// Sets the number of objects per page of a list. Zero restores the default.
         ///
         /// By default, [`InitialList::Pages`](crate::reflector::InitialList) requests pages of 500 objects.
-        /// [`InitialList::List`](crate::reflector::InitialList) does so only if the server has no watch cache, or
-        /// one that ignores the page size.
+        /// [`InitialList::List`](crate::reflector::InitialList) requests them too with `resourceVersion=0`,
+        /// but an API server with a watch cache ignores the page size there.
         ///
         /// With a page size, `InitialList::List` requests pages at a revision. The API server reads these from
         /// etcd instead of its watch cache, which is much more expensive for it.
@@ -97,7 +99,7 @@ macro_rules! request_methods {
             self
         }
 
-        /// Sets the pauses after failures.
+        /// Sets the pauses after failed requests.
         pub fn backoff(mut self, backoff: crate::reflector::BackoffConfig) -> Self {
             self.$($path).+.backoff = Some(backoff);
             self
@@ -109,7 +111,7 @@ macro_rules! request_methods {
             self
         }
 
-        /// Sets limits for what the server may send. See [`Limits`](crate::limits::Limits) for the defaults.
+        /// Sets the limits of the server's responses. See [`Limits`](crate::limits::Limits) for the defaults.
         pub fn limits(mut self, limits: crate::limits::Limits) -> Self {
             self.$($path).+.limits = Some(limits);
             self

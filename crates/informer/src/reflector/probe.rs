@@ -1,5 +1,5 @@
-//! Decides when a probe is due, and sends it. A probe shows whether the server has gone back. The caller passes
-//! the time.
+//! Decides when a probe is due, and sends it. A probe is a request for one object that shows whether the
+//! server has gone back to an earlier state. The caller passes the current time.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::{
 /// Minimum interval between two probes, so that an unstable connection does not cause load.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum delay of a probe after failed ones; each failure doubles the delay. A failed probe delays the watch by
-/// the time of its request, and by a pause.
+/// Maximum delay of a probe after failed probes; each failure doubles the delay. A failed probe delays the
+/// watch by the time of its request, and by a pause.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
 /// Schedule of the probes of one reflector.
@@ -27,20 +27,20 @@ pub(super) struct Probe {
     /// Whether a watch ended in a way that a restart of the server can cause, and no probe was answered since.
     is_required: bool,
     order: Order,
-    /// Time before which no probe is due; `None` before the first one.
+    /// Time before which no probe is due; `None` before the first probe.
     not_before: Option<Instant>,
-    /// Delay of the last probe after a failure; zero after a response.
+    /// Delay that the last failed probe caused; zero after a response or a list.
     put_off: Duration,
 }
 
-/// Whether events arrive in order of revision, since the last list.
+/// Whether the events since the last list were in order of revision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Order {
     #[default]
     Ordered,
     /// An event below the last revision has arrived, and no probe was answered since.
     Suspected,
-    /// A probe was answered after such an event. Further ones require no probe.
+    /// A probe was answered after such an event. Further such events require no probe.
     Unordered,
 }
 
@@ -57,24 +57,24 @@ impl Probe {
         self.is_enabled = false;
     }
 
-    /// Requires a probe: the connection was lost or refused, or the watch ended early.
+    /// Requires a probe, because the connection was lost or refused, or the watch ended early.
     pub(super) fn require(&mut self) {
         self.is_required = true;
     }
 
-    /// Records an event below the last revision.
+    /// Records an event below the last revision. The first such event since the last list requires a probe.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
             self.order = Order::Suspected;
         }
     }
 
-    /// Returns whether a probe is required, which may be due later.
+    /// Returns whether a probe is required. The probe may be due later.
     pub(super) fn is_required(&self) -> bool {
         self.is_enabled && (self.is_required || self.order == Order::Suspected)
     }
 
-    /// Returns whether a probe is due.
+    /// Returns whether a required probe is due at the current time.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.due_at(now).is_some_and(|due| now >= due)
     }
@@ -84,14 +84,15 @@ impl Probe {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
 
-    /// Delays the probe after a temporary failure. The delay begins when the watch resumes, at `watched`.
+    /// Delays the next probe after a temporary failure. The delay begins at `watched`, the time at which the
+    /// watch resumes.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
     }
 
-    /// Records a response, or a permanent failure. Returns whether the collection counts as unordered from here
-    /// on, because an event below the last revision required the probe.
+    /// Records that a probe was answered, or failed permanently. Returns whether the events count as
+    /// unordered from here on, because an event below the last revision required the probe.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;
@@ -112,7 +113,7 @@ impl Probe {
     }
 }
 
-/// Returns a request for one object, not older than a revision that the server has had.
+/// Returns the options of a probe: a list of one object, not older than a `revision` that the server has had.
 pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
     ListOptions {
         resource_version: revision,
@@ -122,7 +123,7 @@ pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
     }
 }
 
-/// Sends the request, and returns the revision of the response. Its object is dropped.
+/// Sends a probe, and returns the revision of the response. The object in the response is dropped.
 pub(crate) async fn read_probe(
     lister_watcher: &dyn ListerWatcher,
     options: &ListOptions,

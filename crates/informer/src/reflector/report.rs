@@ -12,28 +12,29 @@ use crate::{
     status::{FailureCause, InformerError, StatusWriter, WaitForSync},
 };
 
-/// The name, status, metrics and error handler of a reflector or an informer.
+/// Reports failures of one reflector or informer. Contains its name, status, metrics and error handler.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     pub(crate) name: Arc<str>,
     pub(crate) not_served: NotServed,
-    /// The expected objects, for log lines: `apps/v1 Deployment`.
+    /// Description of the expected objects for log lines, such as `apps/v1 Deployment`.
     pub(crate) expects: Arc<str>,
     pub(crate) status: StatusWriter,
     pub(crate) error_handler: Option<WatchErrorHandler>,
     pub(crate) meter: Meter,
-    /// The span of the informer; disabled for a standalone reflector.
+    /// The tracing span of the informer; disabled for a standalone reflector.
     pub(crate) span: tracing::Span,
 }
 
 impl Reporter {
-    /// Returns a future that waits for the first list, and borrows nothing.
+    /// Returns a future that waits until the store has accepted the first list. The future borrows nothing.
     pub(crate) fn wait_for_sync(&self) -> WaitForSync {
         let (name, expects) = (Arc::clone(&self.name), Arc::clone(&self.expects));
         WaitForSync::informer(name, expects, self.status.reader())
     }
 
-    /// Reports an object that is broken or was left out. Logs it if the limiter allows it.
+    /// Reports an error about an object that is broken or was left out. Logs the error if the limiter allows
+    /// it.
     pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {
         self.log_left_out(limiter);
         if limiter.line(Instant::now()) {
@@ -42,7 +43,7 @@ impl Reporter {
         self.tell_handler(error);
     }
 
-    /// Reports that the process function failed for an object. Logs it if the limiter allows it.
+    /// Reports that the process function failed for an object. Logs the error if the limiter allows it.
     pub(crate) fn unprocessed(&self, error: &Error, limiter: &mut LogLimiter) {
         let now = Instant::now();
         let left_out = limiter.left_out(now);
@@ -59,7 +60,7 @@ impl Reporter {
         tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
     }
 
-    /// Logs the number of suppressed lines, if the window of the limiter has ended.
+    /// Logs the number of suppressed log lines, if the time window of the limiter has ended.
     pub(crate) fn log_left_out(&self, limiter: &mut LogLimiter) {
         let skipped = limiter.left_out(Instant::now());
         if skipped > 0 {
@@ -67,14 +68,15 @@ impl Reporter {
         }
     }
 
-    /// Reports that an object in the cache was modified in place. This is not repaired.
+    /// Reports that an object in the cache was modified in place. The object is not repaired.
     pub(crate) fn mutated(&self, error: &Error) {
         tracing::error!(reflector = %self.name, expects = %self.expects, %error, "mutated");
         self.status.update(|status| status.mutated += 1);
         self.tell_handler(error);
     }
 
-    /// Counts an error, and passes it to the user's error handler. A panic of the handler is logged.
+    /// Counts an error in the metrics, and passes it to the user's error handler. A panic of the handler is
+    /// logged.
     pub(crate) fn tell_handler(&self, error: &Error) {
         let observed = match error {
             Error::Transport(error) => Some(Observed::Failed(error.class())),
@@ -98,7 +100,7 @@ impl Reporter {
         }
     }
 
-    /// Marks the informer as failed and wakes all waiters. Returns the error, or the one of an earlier failure.
+    /// Marks the informer as failed and wakes all waiters. Returns the error of the first failure.
     pub(crate) fn fail(&self, cause: FailureCause) -> Arc<InformerError> {
         let error = InformerError {
             name: Arc::clone(&self.name),

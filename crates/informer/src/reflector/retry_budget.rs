@@ -6,13 +6,15 @@ use tokio::time::Instant;
 
 use crate::clock;
 
-/// Time without an error after which a new series begins: `minResetPeriod` of client-go's `RetryWithDeadline`.
+/// Time without an error after which the next error starts a new series: `minResetPeriod` of client-go's
+/// `RetryWithDeadline`.
 const RESET_AFTER: Duration = Duration::from_secs(60);
 
-/// Allows retries for a limited time after the first of a series of errors. The caller passes the time.
+/// Allows retries for a limited time after the first of a series of errors. The caller passes the current
+/// time.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Maximum time of retries after the first error; zero disables retries.
+    /// Maximum time between the first error and the last retry; zero disables retries.
     max: Duration,
     /// The time of the first error, and the time of the last one including the pause after it.
     series: Option<(Instant, Instant)>,
@@ -23,7 +25,7 @@ impl RetryBudget {
         Self { max, series: None }
     }
 
-    /// Records an error, and returns whether to retry. A `false` ends the series.
+    /// Records an error, and returns whether to retry. The series ends when this returns `false`.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
         if self.max.is_zero() {
             return false;
@@ -37,7 +39,7 @@ impl RetryBudget {
         allowed
     }
 
-    /// Records the pause before the retry. It does not count as time without an error.
+    /// Records the pause before the retry. The pause does not count as time without an error.
     pub(crate) fn paused(&mut self, pause: Duration) {
         if let Some((_, last)) = &mut self.series {
             *last = clock::after(*last, pause);

@@ -1,4 +1,4 @@
-//! Setting for the detection of a server that was restored from a backup.
+//! [`RollbackDetection`]: whether a reflector detects a server that was restored from a backup.
 
 /// Whether a reflector detects that the server was restored from a backup or replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,11 +9,12 @@ pub enum RollbackDetection {
     /// After an event older than the object in the cache, the reflector lists at `""`. A probe is a request for
     /// one object that shows whether the server still knows the newest revision. The reflector sends one after any
     /// other event or bookmark below the newest revision, and after a watch that lost its connection or was closed
-    /// early. It sends at most one probe per minute, and for events at most one answered probe per list.
+    /// early. It sends at most one probe per minute. Once a probe after such an event was answered, further
+    /// events require no probe until the next list.
     #[default]
     Enabled,
-    /// Applies events as they arrive, and sends no probes. For API servers whose objects do not keep revisions in
-    /// order, not even those of one object.
+    /// Applies all events without a check of their revisions, and sends no probes. Use this for API servers
+    /// on which even the revisions of a single object are not in order.
     ///
     /// A list that is older than the cache is still detected. If the server is restored from a backup, objects
     /// that it lost stay in the cache until the next list.

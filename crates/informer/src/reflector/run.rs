@@ -1,6 +1,6 @@
 //! Runs a reflector: sends the requests that `machine` decides on, and delivers the responses to the store.
 //!
-//! It makes no decision about the next request by itself.
+//! The module does not decide which request follows.
 
 mod decoding;
 mod events;
@@ -42,19 +42,19 @@ use crate::{
 /// waits.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
-/// Why the current operation ends early.
+/// The reason why the current list or watch ends early.
 enum Stop {
-    /// The store is gone, so the reflector ends.
+    /// The store accepts no more changes, so the reflector ends.
     Gone,
     /// The current list or watch has failed.
     Failed(transport::Error),
-    /// The list is complete, and is repeated instead of applied.
+    /// The list is complete, but is requested again instead of being applied.
     Again(Again),
 }
 
-/// Why a complete list is repeated.
+/// The reason why a complete list is requested again.
 enum Again {
-    /// Another list was requested during this one, which has left objects undecoded as known.
+    /// A consistency check requested another list during this one, which took known objects from the cache.
     Requested(RelistReason),
     /// A streaming list has no objects, and the cache has some.
     Unconfirmed,
@@ -66,7 +66,7 @@ impl From<transport::Error> for Stop {
     }
 }
 
-/// The store is gone.
+/// The store accepts no more changes, so the reflector ends.
 struct Gone;
 
 pub(super) struct Running<K, S> {
@@ -78,13 +78,14 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received data that is not staged or sent to the store yet.
     pieces: Pieces<K>,
-    /// The current list, between two of its requests, or until it is sent to the store.
+    /// The list in progress, between the requests for two of its pages, and until it is sent to the store.
     list: Option<List<K>>,
     /// Limits the log lines about broken and skipped objects of watches.
     skips: LogLimiter,
     /// Number of failures since the last success, for logs and the status.
     failures: u32,
-    /// Converts the stored objects to the form in which they are kept, if that form requires it.
+    /// Converts stored objects in the background to a form that needs less memory; `None` if their form needs
+    /// no such work.
     housekeeping: Option<Box<dyn Housekeeping<K>>>,
 }
 
@@ -121,7 +122,7 @@ where
         }
     }
 
-    /// Lists and watches until the store is gone.
+    /// Lists and watches until the store accepts no more changes.
     pub(super) async fn run(mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "starting");
@@ -223,7 +224,8 @@ where
         })
     }
 
-    /// Drops a failed list, so that its objects do not occupy memory during a pause.
+    /// Reports a failed list, and returns the next step. Drops the list before a pause, so that its objects
+    /// do not occupy memory during the pause.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
@@ -231,7 +233,8 @@ where
         action
     }
 
-    /// Keeps a list for an immediate repetition, which belongs to the same attempt, or ends it.
+    /// Keeps the list if the next step repeats it at once, as part of the same attempt. Otherwise reports its
+    /// end.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -267,7 +270,7 @@ where
         }
     }
 
-    /// Sends the complete list to the store as one change, and reports it.
+    /// Sends the complete list to the store as one change, and reports that the store has accepted it.
     async fn hand_on_all(
         &mut self,
         list: &mut List<K>,
@@ -312,7 +315,8 @@ where
         Ok(())
     }
 
-    /// Runs housekeeping after decoding, for `list` if there is one.
+    /// Runs the background work on stored objects, after received bytes were decoded. `list` is the list in
+    /// progress, and `more_comes` is whether it continues.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();
@@ -397,7 +401,7 @@ where
         begins(report, source, &self.reflector.relist, activity);
     }
 
-    /// Reports a failure, with the age and the event count of the watch if one was open.
+    /// Reports a failure. If a watch was open, the log line contains its age and its number of events.
     fn failed(
         &mut self,
         error: transport::Error,
@@ -432,7 +436,7 @@ where
 }
 
 impl<K, S> Drop for Running<K, S> {
-    /// Leaves the revision to the next reflector of the source, however this one stops.
+    /// Passes the last revision to the next reflector of the source, however this reflector stops.
     fn drop(&mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "stopped");
@@ -442,7 +446,7 @@ impl<K, S> Drop for Running<K, S> {
     }
 }
 
-/// Reports the current activity to the status and to the consistency check.
+/// Reports the reflector's new activity to the status and to the consistency check.
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);

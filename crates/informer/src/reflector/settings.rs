@@ -15,10 +15,11 @@ use crate::{
     transport::{ListerWatcher, UNDESCRIBED},
 };
 
-/// Settings common to standalone reflectors and informers. `settings_methods!` documents each at its setter.
+/// Settings common to standalone reflectors and informers. `settings_methods!` documents each setting at its
+/// setter.
 #[derive_where(Default)]
 pub(crate) struct Settings<K> {
-    /// By default, the kind and the scope.
+    /// Name in logs, errors and metrics. By default, it consists of the kind and the scope.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) type_description: Option<Arc<str>>,
     pub(crate) transform: Option<Transform<K>>,
@@ -28,7 +29,8 @@ pub(crate) struct Settings<K> {
     pub(crate) seed: Option<u64>,
 }
 
-/// Defines the setters of [`Settings`] in a builder for objects of type `K`, with the settings at this path.
+/// Defines the setters of [`Settings`] in a builder for objects of type `K`. `path` names the builder's field
+/// with the settings.
 macro_rules! settings_methods {
     ($($path:ident).+) => {
         /// Sets the name in logs, errors and metrics. It need not be unique.
@@ -53,7 +55,7 @@ macro_rules! settings_methods {
 
         /// Sets a function that modifies every object once, before the cache and the handlers receive it.
         ///
-        /// For example, it drops fields that the program does not read.
+        /// For example, the function can drop fields that the program does not read.
         #[doc(alias = "SetTransform")]
         #[doc(alias = "TransformFunc")]
         pub fn transform(self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
@@ -77,8 +79,8 @@ macro_rules! settings_methods {
 
         /// Sets a function that receives every failure.
         ///
-        /// It is called for every failed list or watch, and for every object that can't be kept. It must not
-        /// block.
+        /// The function is called for every failed list or watch, and for every object that can't be kept. It
+        /// must not block.
         #[doc(alias = "SetWatchErrorHandler")]
         #[doc(alias = "WatchErrorHandler")]
         pub fn on_error(
@@ -89,7 +91,7 @@ macro_rules! settings_methods {
             self
         }
 
-        /// Reports metrics to this collector. Without it, nothing is measured.
+        /// Sets the collector that receives the metrics. Without a collector, nothing is measured.
         #[doc(alias = "InformerMetricsProvider")]
         pub fn metrics(mut self, metrics: ::std::sync::Arc<dyn crate::metrics::Metrics>) -> Self {
             self.$($path).+.metrics = Some(metrics);
@@ -107,16 +109,17 @@ macro_rules! settings_methods {
 }
 pub(crate) use settings_methods;
 
-/// Names of an informer or a reflector in logs, errors and metrics.
+/// The name, namespaces and expected type of an informer or a reflector, for logs, errors and metrics.
 pub(crate) struct Title {
     pub(crate) name: Arc<str>,
-    /// The listed namespaces; empty for all.
+    /// Names of the listed namespaces; empty if all namespaces are listed.
     pub(crate) namespace: String,
-    /// API version and kind, or the type description.
+    /// API version and kind of the expected objects, or the type description that was set.
     pub(crate) expects: Arc<str>,
 }
 
-/// Marks a description of what is listed, if only metadata is: `pods in shop`, `metadata of pods in shop`.
+/// Returns a description of the listed objects, with the prefix `metadata of` if `K` has only their metadata:
+/// `pods in shop`, `metadata of pods in shop`.
 pub(crate) fn named<K: Resource>(listed: &str) -> String {
     if K::metadata_api() {
         format!("metadata of {listed}")
@@ -133,7 +136,8 @@ impl<K> Settings<K> {
 }
 
 impl<K: Resource> Settings<K> {
-    /// Returns the name that was set, or one of kind and scope: `pods in shop`.
+    /// Returns the title. Its name is the one that was set, or consists of the kind and the scope: `pods in
+    /// shop`.
     pub(crate) fn title(
         &self,
         dyntype: &K::DynamicType,
@@ -173,7 +177,8 @@ impl<K: Resource> Settings<K> {
         }
     }
 
-    /// Registers with the collector, if there is one and it accepts this informer.
+    /// Registers the informer or reflector with the metrics collector, if there is one, and returns its
+    /// meter.
     pub(crate) fn meter(
         &self,
         title: &Title,
@@ -184,7 +189,7 @@ impl<K: Resource> Settings<K> {
         Meter::new(self.metrics.as_ref(), &identity, sampled)
     }
 
-    /// Returns the type description that was set, or one such as `v1 Pod` or `metadata of v1 Pod`.
+    /// Returns the type description that was set, or a default such as `v1 Pod` or `metadata of v1 Pod`.
     fn expects(&self, dyntype: &K::DynamicType) -> Arc<str> {
         if let Some(description) = &self.type_description {
             return Arc::clone(description);

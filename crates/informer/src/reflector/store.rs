@@ -12,7 +12,7 @@ use crate::object::{Known, Object, ObjectName, SourceId};
 /// ```
 /// use kube_informer::reflector::{Delta, ReflectorStore, StoreError};
 ///
-/// /// Counts what comes.
+/// /// Counts the changes.
 /// struct Count(u64);
 ///
 /// impl<K: Send + Sync + 'static> ReflectorStore<K> for Count {
@@ -42,12 +42,13 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// after a pause. After [`StoreError::Gone`], the reflector ends.
     ///
     /// # Cancel safety
-    /// The future is dropped when the reflector ends. No change follows.
+    /// The future is dropped when the reflector ends. The store receives no change after that.
     fn accept(&mut self, delta: Delta<K>) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Returns whether the store holds more than `limit` objects of a source, and none with this name.
     ///
-    /// Broken objects count. If it returns `true`, a watch that sends an object of this name fails. `limit` is
+    /// Broken objects count too. If this returns `true`, a watch that sends an object of this name fails.
+    /// `limit` is
     /// [`Limits::objects`](crate::limits::Limits::objects). With a limit of 0 and an empty name, the method
     /// returns whether the store has any object of the source. In that case, a LIST must confirm a streaming list
     /// without objects.
@@ -60,9 +61,9 @@ pub trait ReflectorStore<K>: Send + 'static {
 
     /// Returns the current objects of all sources.
     ///
-    /// If a list contains an object with the same revision and uid, the reflector does not decode it, and delivers
-    /// the returned object instead. An event older than the returned object shows that the server was restored
-    /// from a backup. The default implementation returns `None`.
+    /// If a list contains an object with the revision and uid of a returned object, the reflector does not
+    /// decode it, and delivers the returned object instead. An event older than the returned object shows
+    /// that the server was restored from a backup. The default implementation returns `None`.
     fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
         None
     }

@@ -1,5 +1,5 @@
-//! Decodes the pieces of a response in order: single pieces in the task that reads, more of them in parallel
-//! tasks.
+//! Decodes the events and list items of a response in order: a few of them in the task that reads the
+//! response, more of them in parallel tasks.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -14,32 +14,33 @@ use crate::{
     ordered_tasks::OrderedTasks,
 };
 
-/// Minimum number of bytes per parallel task. To wake a thread takes as long as to decode one or two pods.
+/// Minimum number of bytes per parallel task, because waking a thread takes as long as decoding one or two
+/// pods.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
-/// Number of bytes per batch, which takes at most a millisecond, so that threads seldom wait for each other. A
-/// multiple of it per runtime worker may wait to be staged.
+/// Number of bytes per batch that a parallel task decodes. Decoding a batch takes at most a millisecond, so
+/// that threads seldom wait for each other. Several batches per runtime worker may be decoded or in progress.
 const BATCH_BYTES: usize = 512 * 1024;
 
 /// Maximum number of bytes decoded in place before the task yields. This is less than a millisecond of work for
 /// small pods, whose decoding and packing take 50 µs per KiB.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// A piece of a response body, and the decoded object if it contains one.
+/// An event or a list item of a response body, with the decoded object if it contains one.
 pub(super) struct Piece<K> {
     pub(super) frame: Frame,
     pub(super) decoded: Option<Decoded<K>>,
-    /// Time at which its bytes were received, if metrics are enabled.
+    /// Time at which the bytes were received, if metrics are enabled.
     pub(super) received: Option<Instant>,
 }
 
-/// A piece that is not decoded.
+/// An event or a list item of a response body that is not decoded yet.
 struct Undecoded {
     frame: Frame,
     received: Option<Instant>,
 }
 
-/// The input of decoding, shared between threads.
+/// The decoder, and the known states of the store's objects; shared between the tasks that decode.
 #[derive_where(Clone)]
 struct Decoding<K> {
     decoder: Arc<Decoder<K>>,
@@ -49,14 +50,14 @@ struct Decoding<K> {
 /// The events and list items of one response body, from the split until they are decoded, in order of arrival.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// For single events, which need low latency.
+    /// Like `decoding`, with a decoder for single events, which need low latency.
     at_once: Decoding<K>,
-    /// Pieces whose decoding has not started.
+    /// Events and list items whose decoding has not started.
     waiting: VecDeque<Undecoded>,
     waiting_bytes: usize,
-    /// Whether the waiting pieces are decoded without waiting for more.
+    /// Whether to decode the waiting pieces now, without waiting for more.
     is_due: bool,
-    /// Bytes decoded in place since the last yield.
+    /// Number of bytes that this task has decoded since it last yielded.
     decoded_here: usize,
     tasks: OrderedTasks<Piece<K>>,
     ready: VecDeque<Piece<K>>,
@@ -89,7 +90,7 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    /// Uses the workers of the current runtime.
+    /// Returns an empty queue of pieces, which uses the workers of the current runtime.
     pub(super) fn new(decoder: Decoder<K>) -> Self {
         let decoding = |decoder| Decoding {
             decoder: Arc::new(decoder),
@@ -107,18 +108,19 @@ where
         }
     }
 
-    /// Starts another body. Objects in a state that `known` has are not decoded.
+    /// Drops all pieces, and prepares for another response body. An object whose state is in `known` is not
+    /// decoded.
     pub(super) fn begin(&mut self, known: Option<KnownStates<K>>) {
         self.clear();
         self.decoding.known = known;
     }
 
-    /// Decodes all further objects.
+    /// Makes the decoder decode all further objects, also those with a known state.
     pub(super) fn forget_known(&mut self) {
         self.decoding.known = None;
     }
 
-    /// Drops everything that is not staged.
+    /// Drops all pieces that [`next`](Self::next) has not returned.
     pub(super) fn clear(&mut self) {
         self.forget_known();
         self.waiting.clear();
@@ -142,9 +144,11 @@ where
         self.fill();
     }
 
-    /// Returns whether to read more before decoding: the waiting pieces are too few for another task.
+    /// Returns whether to read more bytes before decoding, because the waiting pieces are too few for a
+    /// parallel task.
     ///
-    /// A server may send a chunk per object. If each were decoded at once, one thread would decode them all.
+    /// A server may send each object in its own chunk. If each chunk were decoded at once, one thread would
+    /// decode all objects.
     pub(super) fn gathers(&self) -> bool {
         let waits = !self.waiting.is_empty() && self.ready.is_empty() && self.tasks.is_empty();
         waits && !self.is_due && !self.tasks.is_without()
@@ -155,23 +159,23 @@ where
         self.is_due = true;
     }
 
-    /// Returns whether all pieces are staged.
+    /// Returns whether [`next`](Self::next) has returned all pieces.
     pub(super) fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.tasks.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns whether to read more of the body before the next piece is staged.
+    /// Returns whether to read more of the response body before the next call of [`next`](Self::next).
     pub(super) fn takes_more(&self) -> bool {
         let fills_next_batch = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether all pieces of a chunk or a batch are staged.
+    /// Returns whether [`next`](Self::next) has returned all pieces of a chunk or a batch.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }
 
-    /// Returns the next piece; `None` if there is none.
+    /// Returns the next piece after its decoding; `None` if there is none.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -198,7 +202,7 @@ where
         }
     }
 
-    /// Yields to other tasks after [`TURN_BYTES`] decoded in place.
+    /// Yields to other tasks if this task has decoded [`TURN_BYTES`] since it last yielded.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

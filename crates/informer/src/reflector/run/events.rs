@@ -96,7 +96,8 @@ where
         Ok(Some(revision))
     }
 
-    /// Checks `Limits::objects`, which an unlimited watch could exceed.
+    /// Checks that the store has room for the object of an event: watches could otherwise exceed
+    /// `Limits::objects`.
     fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
         let limit = self.reflector.requests.limits().objects;
         let source = self.reflector.source;
@@ -109,8 +110,8 @@ where
         Ok(())
     }
 
-    /// Sends the store the revision of an event without an object for it. A revision below the last one is not
-    /// sent.
+    /// Sends a bookmark to the store, with the revision of an event that has no usable object. A revision
+    /// below the last one is not sent.
     async fn bookmark(&mut self, frame: &Frame) -> Result<Option<ResourceVersion>, Stop> {
         let Some(revision) = decode::revision(frame.object()) else {
             return Ok(None);

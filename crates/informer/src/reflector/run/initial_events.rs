@@ -1,4 +1,5 @@
-//! Collects the events of a streaming list, and delivers them as one change at its end bookmark.
+//! Collects the objects of a streaming list, and delivers them to the store as one change at the end
+//! bookmark.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -22,7 +23,8 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Processes one event of a streaming list. Returns the revision of the list at its end bookmark.
+    /// Processes one event of a streaming list. Returns the revision of the list if the event is its end
+    /// bookmark.
     ///
     /// The store receives nothing before [`complete`](Self::complete).
     pub(super) fn initial_event(
@@ -92,7 +94,7 @@ where
         Ok(object)
     }
 
-    /// Sends the complete list to the store at this revision. The stream continues as a watch.
+    /// Sends the complete streaming list to the store at this revision. The stream continues as a watch.
     pub(super) async fn complete(
         &mut self,
         revision: ResourceVersion,
@@ -123,7 +125,8 @@ where
         self.activity(Activity::Streaming { objects });
     }
 
-    /// Drops a streaming list that ended before its end bookmark.
+    /// Reports a streaming list that ended before its end bookmark. It has not failed if a LIST follows as
+    /// part of the same attempt.
     pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
         if !matches!(next, Action::List { .. }) {
             self.meter.list_ended(unfinished.len(), false);

@@ -25,12 +25,12 @@ enum Staged<K> {
 /// A list in progress, including its immediate repetitions.
 pub(super) struct List<K> {
     staged: Staged<K>,
-    /// The remaining limits.
+    /// Counts the list's time, pages, objects and bytes, and limits them.
     pub(super) budget: ListBudget,
     pub(super) steps: ListSteps,
     /// Number of objects that were broken or left out.
     skipped: usize,
-    /// The epoch of the store's objects, if at least one object was known there and not decoded.
+    /// The epoch in which an object was taken from the store instead of decoded; `None` if all were decoded.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -53,7 +53,7 @@ impl<K> List<K> {
         Self::begin(Staged::Streamed(BTreeMap::new()), limits)
     }
 
-    /// Starts again at the first page, as a part of the same attempt.
+    /// Returns an empty list that starts again at the first page, as part of the same attempt.
     pub(super) fn begin_again(self, limits: Limits) -> Self {
         Self {
             steps: self.steps,
@@ -61,7 +61,8 @@ impl<K> List<K> {
         }
     }
 
-    /// Records a page: the times of its request and of its first byte. The current time is that of its last byte.
+    /// Adds the durations of a page that was just received. `asked` is the time of its request, and
+    /// `answered` the time of its response headers.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         self.steps.page(asked, answered);
     }
@@ -73,7 +74,7 @@ impl<K> List<K> {
         }
     }
 
-    /// Stages an object. Returns whether it is new to the list.
+    /// Adds an object to the list. Returns whether the object is new to the list; always `true` for a LIST.
     pub(super) fn stage(&mut self, object: Object<K>) -> bool {
         match &mut self.staged {
             Staged::Listed(objects) => {
@@ -101,7 +102,7 @@ impl<K> List<K> {
         }
     }
 
-    /// Returns the object of a decoded piece that the store can keep. Reports errors.
+    /// Returns a decoded object if the store can keep it. Reports errors of decoding.
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,
@@ -114,8 +115,8 @@ impl<K> List<K> {
         usable(decoded, report, |error| self.report(error, report))
     }
 
-    /// Reports an object that was broken or left out. Logs the first ones; [`List::end`] logs the number of the
-    /// others.
+    /// Reports an error about an object that is broken or was left out. Logs the first of these errors;
+    /// [`List::end`] logs the number of all if there were more.
     pub(super) fn report(&mut self, error: &Error, report: &Reporter) {
         self.skipped += 1;
         if self.skipped <= LINES_PER_WINDOW {
@@ -153,7 +154,7 @@ impl<K: Send + Sync + 'static> List<K> {
     }
 }
 
-/// Returns the object of a decoded piece that the store can keep, and passes errors to `skipped`.
+/// Returns a decoded object if the store can keep it. Passes errors of decoding to `skipped`.
 pub(super) fn usable<K>(
     decoded: Decoded<K>,
     report: &Reporter,

@@ -1,4 +1,5 @@
-//! Sends probes, before a watch or in parallel to an open one. The latter neither close nor delay the watch.
+//! Sends probes, before a watch or in parallel to an open one. Sending a probe in parallel neither closes nor
+//! delays the watch.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Sends a probe before a watch.
+    /// Sends a probe before a watch, and returns the next step.
     pub(super) async fn probe(&mut self, options: &ListOptions) -> Action {
         self.activity(Activity::Opening);
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
@@ -43,14 +44,15 @@ where
         }
     }
 
-    /// Sends the probe of the open watch, if one is required, or schedules it.
+    /// Sends or schedules the probe of the open watch, if a probe is required and none is pending.
     pub(super) fn begin_probe(&mut self, opened: &mut OpenWatch<K>) {
         if opened.probe.is_none() && self.machine.requires_probe() {
             opened.probe = self.watch_probe(Instant::now());
         }
     }
 
-    /// The probe of the open watch is due, or has a response.
+    /// Sends the probe of the open watch, which is due, or processes its response, if `answered` contains
+    /// one.
     pub(super) fn probed(
         &mut self,
         opened: &mut OpenWatch<K>,
@@ -65,8 +67,8 @@ where
         ended.map_or(Next::Nothing, Next::Ended)
     }
 
-    /// Returns the revision of the store's object of this name, if it is from this source. Called only for events
-    /// below the last revision.
+    /// Returns the revision of the store's object of this name, if the object is from this source. Called
+    /// only for events below the last revision.
     pub(super) fn cached(&self, name: &ObjectName) -> Option<ResourceVersion> {
         let (source, object) = self.reflector.store.known()?.known(name)?;
         (source == self.reflector.source).then(|| object.revision().clone())
@@ -90,7 +92,8 @@ where
         Some(WatchProbe::Sent(asked, Box::pin(answer)))
     }
 
-    /// Processes the response. Returns an end if the watch must not continue.
+    /// Processes the response to the probe of an open watch. Returns how the watch ends, if it must not
+    /// continue.
     fn watch_probe_answered(&mut self, asked: &ResourceVersion, answer: Answer) -> Option<Ended> {
         let now = Instant::now();
         let probed =
@@ -113,7 +116,7 @@ where
     }
 }
 
-/// Returns whether a failed probe shows that the server has gone back, or may have.
+/// Returns whether a probe that failed with this class shows that the server has gone back, or may have.
 fn went_back(class: Class) -> bool {
     matches!(class, Class::TooLargeResourceVersion | Class::WentBack)
 }

@@ -38,7 +38,7 @@ pub(super) enum Ended {
     WentBack(transport::Error),
     /// A streaming list has no objects, and the cache has some.
     Unconfirmed,
-    /// A list was requested, because the store differs from the server.
+    /// A consistency check requested a list, because the store differs from the server.
     RelistRequested(RelistReason),
 }
 
@@ -59,7 +59,7 @@ pub(super) enum Next<K> {
     Chunk(Bytes),
     BodyEnd(BodyEnd),
     Piece(Piece<K>),
-    /// No data; other work was done.
+    /// No data was received; other work was done.
     Nothing,
     Ended(Ended),
 }
@@ -70,16 +70,16 @@ pub(super) enum BodyEnd {
     Failed(Ended),
 }
 
-/// An open watch.
+/// State of an open watch or streaming list.
 pub(super) struct OpenWatch<K> {
     pub(super) asked: Instant,
     answered: Instant,
     /// Time by which the server must have ended the watch.
     deadline: Instant,
-    /// Time at which the store accepted the last event.
+    /// Time at which the last event was processed; before the first one, the time of the response headers.
     heard: Instant,
     pub(super) events: u64,
-    /// The streaming list at its beginning, until the store has accepted it.
+    /// The streaming list with which the watch begins, until the store has accepted the list.
     list: Option<List<K>>,
     /// The probe of this watch, if one is required.
     pub(super) probe: Option<WatchProbe>,
@@ -94,13 +94,14 @@ impl<K> OpenWatch<K> {
         self.deadline.max(self.heard + WATCH_GRACE)
     }
 
-    /// Returns the deadline of the next event or bookmark, if silence is limited.
+    /// Returns the deadline of the next event or bookmark; `None` if the silence of the server is not
+    /// limited.
     fn silent(&self, machine: &Machine) -> Option<Instant> {
         let allowed = machine.silence_allowed()?;
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the deadline of the next event.
+    /// Returns the time by which the next event must arrive: the earliest of all deadlines of the watch.
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -109,12 +110,13 @@ impl<K> OpenWatch<K> {
         silent.map_or(self.outlived(), |silent| silent.min(self.outlived()))
     }
 
-    /// Returns whether the deadline has passed, even if bytes have arrived.
+    /// Returns whether the deadline of the next event has passed. Bytes of an incomplete event do not extend
+    /// it.
     fn is_overdue(&self, machine: &Machine) -> bool {
         Instant::now() >= self.must_have_come(machine)
     }
 
-    /// Returns the end of a watch whose deadline has passed.
+    /// Returns how a watch ends whose next event did not arrive by the deadline.
     fn outlasted(&self, machine: &Machine) -> Ended {
         let late = |what| transport::Error::new(Class::Timeout, what);
         if machine.is_streaming() {
@@ -129,7 +131,8 @@ impl<K> OpenWatch<K> {
         Ended::Broken(late(what))
     }
 
-    /// Returns the end of a watch whose body has ended.
+    /// Returns how a watch ends whose response body has ended. `finished` is an error if an event is
+    /// incomplete.
     fn closed(&self, finished: Result<(), transport::Error>) -> Ended {
         match finished {
             Err(error) => Ended::Broken(error),
@@ -148,7 +151,7 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Opens a watch or a streaming list, and processes it until it ends.
+    /// Opens a watch or a streaming list, processes it until it ends, and returns the next step.
     pub(super) async fn watch(&mut self, options: &ListOptions) -> Result<Action, Gone> {
         let asked = Instant::now();
         let mut list = None;
@@ -339,7 +342,7 @@ where
         }
     }
 
-    /// Waits for the next step. `reads` is set until the end of the body.
+    /// Waits for the next step of an open watch. `reads` is set until the end of the response body.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {
@@ -392,7 +395,8 @@ where
         }
     }
 
-    /// Splits the next chunk of the body. Returns an end if the data is invalid.
+    /// Splits a chunk of the body into events, and queues them for decoding. Returns how the watch ends if
+    /// the data is invalid.
     fn feed(&mut self, splitter: &mut WatchSplitter, chunk: Bytes) -> Option<Ended> {
         let received = self.meter.now();
         let mut frames = Vec::new();
@@ -401,10 +405,11 @@ where
         fed.err().map(|error| Ended::Error(error.into()))
     }
 
-    /// Confirms to a store that was filled before that the server resumes from its revision.
+    /// Sends a bookmark at the last revision to a store that was filled before the start. The bookmark
+    /// confirms that the server resumes from that revision.
     ///
-    /// The server reports an expired revision at once, inside the watch. Without a change, it may send nothing
-    /// else for a minute.
+    /// The server reports an expired revision at once, inside the watch. If nothing changes, the server may
+    /// send nothing else for a minute.
     async fn confirm(&mut self) -> Result<(), Stop> {
         let revision = self.machine.last_revision().clone();
         self.hand_on(DeltaKind::Bookmark { revision }).await

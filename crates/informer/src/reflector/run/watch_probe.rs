@@ -9,19 +9,20 @@ use crate::{object::ResourceVersion, transport};
 
 pub(super) type Answer = Result<ResourceVersion, transport::Error>;
 
-/// A required probe, due later or sent.
+/// The probe of an open watch, either scheduled or sent.
 pub(super) enum WatchProbe {
     /// The probe is not due yet.
     Waits(Pin<Box<Sleep>>),
-    /// The probe was sent, for this revision.
+    /// The probe was sent with this minimum revision. The future returns the response.
     Sent(ResourceVersion, BoxFuture<'static, Answer>),
 }
 
 impl WatchProbe {
-    /// Returns the response, or `None` when the probe is due. Never completes without a probe.
+    /// Waits until a sent probe has a response, and returns it with the requested revision. For a scheduled
+    /// probe, waits until it is due, and returns `None`. Never completes without a probe.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no response.
     pub(super) async fn answer(probe: Option<&mut Self>) -> Option<(ResourceVersion, Answer)> {
         match probe {
             None => std::future::pending().await,

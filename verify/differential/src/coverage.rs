@@ -13,25 +13,25 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// Minimum of the median length of all sequences.
+/// Required minimum of the median number of operations per sequence.
 const MEDIAN_LENGTH: usize = 40;
 
-/// Counts of one component.
+/// Counts of the behaviours and divergences that one component has shown in a run.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     lengths: Vec<usize>,
     /// Number of occurrences of each behaviour.
     seen: Counts<&'static str>,
-    /// Number of comparisons of each behaviour with a version.
+    /// Number of times that a behaviour was compared with each version of client-go.
     compared: Counts<(Version, &'static str)>,
-    /// Number of occurrences of each divergence.
+    /// Number of occurrences of each divergence, by the divergence's name.
     accepted: Counts<&'static str>,
-    /// Number of divergences per behaviour.
+    /// Number of occurrences of each divergence in steps that showed a behaviour, by behaviour.
     differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 
 impl Coverage {
-    /// Records a sequence with the library's steps.
+    /// Records the length of a sequence, and the behaviours that the library's steps showed.
     pub(crate) fn drawn(&mut self, sequence: &Sequence, ours: &[Step]) {
         self.lengths.push(sequence.operations.len());
         for (operation, step) in sequence.operations.iter().zip(ours) {
@@ -41,7 +41,8 @@ impl Coverage {
         }
     }
 
-    /// Records the compared steps of a sequence with a version, and their divergences.
+    /// Records the steps of a sequence that were compared with a version of client-go, and the divergences
+    /// found.
     pub(crate) fn compared(
         &mut self,
         version: Version,
@@ -65,7 +66,7 @@ impl Coverage {
         }
     }
 
-    /// Returns the number of sequences.
+    /// Returns the number of recorded sequences.
     pub(crate) fn sequences(&self) -> usize {
         self.lengths.len()
     }
@@ -75,12 +76,12 @@ impl Coverage {
         self.seen.of(behaviour)
     }
 
-    /// Returns the number of comparisons of a behaviour with a version.
+    /// Returns how often a behaviour was compared with a version of client-go.
     pub(crate) fn asked(&self, version: Version, behaviour: &'static str) -> usize {
         self.compared.of(&(version, behaviour))
     }
 
-    /// Returns the divergences of steps that showed this behaviour.
+    /// Returns the names of the divergences in steps that showed this behaviour.
     pub(crate) fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
         let counts = self.differing.get(behaviour).into_iter();
         counts
@@ -89,19 +90,20 @@ impl Coverage {
             .collect()
     }
 
-    /// Returns the number of occurrences of each divergence.
+    /// Returns the number of occurrences of each divergence, by name.
     pub(crate) fn accepted(&self) -> &Counts<&'static str> {
         &self.accepted
     }
 
-    /// Returns the median length of the sequences.
+    /// Returns the median number of operations per sequence.
     pub(crate) fn median(&self) -> usize {
         let mut lengths = self.lengths.clone();
         lengths.sort_unstable();
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
-    /// Returns complaints about behaviours that are too rare, and sequences that are too short.
+    /// Returns one message per required behaviour that occurred too rarely, and one if the sequences are too
+    /// short.
     pub(crate) fn findings(&self, component: &Component) -> Vec<String> {
         let mut findings = self
             .seen
@@ -119,7 +121,7 @@ impl Coverage {
     }
 }
 
-/// Returns the behaviours of one step, without duplicates.
+/// Returns the behaviours of one step, including the operation's verb, without duplicates.
 fn behaviours(verb: &'static str, step: &Step) -> Vec<&'static str> {
     let mut behaviours = step.seen.clone();
     behaviours.push(verb);

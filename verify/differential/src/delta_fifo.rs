@@ -1,4 +1,5 @@
-//! Compares `DeltaFifo` with `cache.DeltaFIFO`, with or without the store of its consumer.
+//! Compares `DeltaFifo` with `cache.DeltaFIFO`, with and without access to the store that the queue's
+//! consumer fills.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -16,7 +17,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// The component of this module.
+/// The comparison of the delta FIFO.
 pub(crate) const COMPONENT: Component = Component {
     name: "delta_fifo",
     draw,
@@ -30,9 +31,9 @@ pub(crate) const COMPONENT: Component = Component {
 
 const KNOWN: &str = "known";
 const EMIT_REPLACED: &str = "emit_replaced";
-/// Units are put back, which only 0.32 supports.
+/// Option of a sequence: popped units are put back into the queue, which only client-go 0.32 supports.
 const REQUEUE: &str = "requeue";
-/// Units are popped as by a controller.
+/// Option of a sequence: units are popped in the way that an informer's controller pops them.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";
@@ -207,7 +208,7 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     }
 }
 
-/// One queue and its consumer.
+/// Runs a sequence on one queue, and acts as the consumer of the queue.
 struct Replay<'a, Q> {
     queue: Q,
     sequence: &'a Sequence,
@@ -285,7 +286,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         }
     }
 
-    /// Returns whether there is a store.
+    /// Returns whether the consumer keeps a store that the queue can read.
     fn keeps(&self) -> bool {
         self.sequence.has(KNOWN)
     }
@@ -333,7 +334,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records the branches that this list takes.
+    /// Records which branches of `replace` a list with these names reaches.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();
@@ -386,7 +387,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         Answer::ok()
     }
 
-    /// Pops a unit. With `refuses` the consumer rejects it, and it is put back.
+    /// Pops a unit. If `refuses` is true, the consumer rejects the unit and puts it back into the queue.
     fn pop(&mut self, refuses: bool) -> Answer {
         let Some(popped) = self.next() else {
             self.seen

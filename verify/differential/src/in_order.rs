@@ -1,6 +1,7 @@
-//! Compares `InOrder` with `cache.RealFIFO`.
+//! Compares the `InOrder` queue with `cache.RealFIFO`.
 //!
-//! The options are those of informers; without them only operations with the same meaning are compared.
+//! With the option [`ATOMIC`], `RealFIFO` has the settings that informers use. Without it, only operations
+//! that mean the same in both queues are compared.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -18,7 +19,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// The component of this module.
+/// The comparison of the queue in order.
 pub(crate) const COMPONENT: Component = Component {
     name: "in_order",
     draw,
@@ -31,7 +32,7 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: |step| step.seen.contains(&RESYNC_TWICE).then_some(RESYNC_TWICE),
 };
 
-/// Lists and resyncs are one message each, as in informers.
+/// Option of a sequence: a list or a resync is one queue entry, as in client-go's informers.
 const ATOMIC: &str = "atomic";
 
 const RESYNC_WAITING: &str = "Resync while one is queued";

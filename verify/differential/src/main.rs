@@ -1,6 +1,7 @@
-//! Runs the same operations on client-go and the library, and compares the answers.
+//! Runs the same sequences of operations on client-go and on the library, and compares the answers.
 //!
-//! `cargo xtask conformance oracle` starts it; `verify/differential/oracle` contains the client-go side.
+//! `cargo xtask conformance oracle` runs this program. `verify/differential/oracle` contains the Go programs
+//! that run client-go.
 
 mod sequence;
 mod draw;

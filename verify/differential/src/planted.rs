@@ -1,7 +1,7 @@
-//! Planted bugs, which the comparison must find.
+//! Planted bugs: deliberate faults that the comparison must find.
 //!
-//! Each is a faulty implementation of one of the library's interfaces, or the effect that a reader would
-//! observe.
+//! Each bug is a faulty implementation of one of the library's interfaces, or imitates the effect that a user
+//! of the interface would observe.
 
 use futures_core::future::BoxFuture;
 use harness::bugs;
@@ -39,9 +39,9 @@ bugs! {
     }
 }
 
-/// A queue that [`Faulty`] can wrap.
+/// A queue that [`Faulty`] can wrap to add a planted bug.
 pub(crate) trait Inner: Queue<K> {
-    /// Returns whether changes of this name are queued; false if the queue can't report it.
+    /// Returns whether changes of this object are queued; false if this type of queue can't report it.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -57,7 +57,7 @@ impl Inner for InOrder<K> {
     }
 }
 
-/// A queue with a bug.
+/// Wraps a queue and adds one planted bug.
 pub(crate) struct Faulty<Q> {
     inner: Q,
     bug: Bug,
@@ -65,7 +65,7 @@ pub(crate) struct Faulty<Q> {
 }
 
 impl<Q: Inner> Faulty<Q> {
-    /// Wraps a queue with a bug.
+    /// Creates a queue with this bug from a correct one.
     pub(crate) fn new(inner: Q, bug: Bug) -> Self {
         Self {
             inner,
@@ -143,15 +143,15 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// The operations that the comparison runs on a delta FIFO, correct or faulty.
+/// A delta FIFO with the operations that the comparison runs. Correct and faulty queues implement it.
 pub(crate) trait Fifo: Queue<K> {
-    /// Returns the queue itself, for reading.
+    /// Returns the correct queue inside, for reads.
     fn inner(&self) -> &DeltaFifo<K>;
-    /// Pops a unit.
+    /// Pops the deltas of one object; `None` if the queue is empty.
     fn pop_unit(&mut self) -> Option<Popped<K>>;
-    /// Puts a unit back.
+    /// Puts popped deltas back into the queue. Returns whether the queue accepted them.
     fn put_back(&mut self, popped: Popped<K>) -> bool;
-    /// Returns whether the first list has been popped.
+    /// Returns whether all objects of the first list have been popped.
     fn synced(&self) -> bool;
 }
 
@@ -193,9 +193,9 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// The operations that the comparison runs on a queue in order, correct or faulty.
+/// A queue in order with the operations that the comparison runs. Correct and faulty queues implement it.
 pub(crate) trait Ordered: Queue<K> {
-    /// Returns whether the first list has been popped.
+    /// Returns whether all objects of the first list have been popped.
     fn synced(&self) -> bool;
 }
 
@@ -211,14 +211,14 @@ impl Ordered for Faulty<InOrder<K>> {
     }
 }
 
-/// A queue that reports every object of a later list as changed.
+/// Wraps a queue and adds a bug: every list after the first reports all of its objects as changed.
 pub(crate) struct Restless<Q> {
     inner: Q,
     listed: bool,
 }
 
 impl<Q> Restless<Q> {
-    /// Wraps a queue with this bug.
+    /// Creates a queue with this bug from a correct one.
     pub(crate) fn new(inner: Q) -> Self {
         Self {
             inner,
@@ -264,38 +264,38 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// The operations that the comparison runs on a store, correct or faulty.
+/// A store with the operations that the comparison runs. Correct and faulty stores implement it.
 pub(crate) trait Store {
     /// Returns the handle for reads.
     fn read(&self) -> &Indexer<K>;
     /// Returns the handle for writes.
     fn write(&mut self) -> &mut IndexerWriter<K>;
-    /// Returns the names that an index has under a value.
+    /// Returns the names of the objects that an index lists under a value.
     fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
         self.read().index_keys(index, value)
     }
-    /// Replaces the objects by those of a list.
+    /// Replaces all objects of the store by those of a list.
     fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
         self.write().replace(objects, revision).is_ok()
     }
-    /// Returns the store's revision.
+    /// Returns the revision that the store reports.
     fn revision(&self) -> ResourceVersion {
         self.read().snapshot().revision()
     }
 }
 
-/// A store with a bug.
+/// Wraps a store and adds one planted bug.
 pub(crate) struct FaultyStore<S> {
     inner: S,
     bug: Bug,
-    /// The state before the last write.
+    /// The store's content before the last write.
     before: Snapshot<K>,
-    /// Whether the last write was a list.
+    /// Whether the last write replaced all objects by a list.
     listed: bool,
 }
 
 impl<S: Store> FaultyStore<S> {
-    /// Wraps a store with a bug.
+    /// Creates a store with this bug from a correct one.
     pub(crate) fn new(inner: S, bug: Bug) -> Self {
         let before = inner.read().snapshot();
         Self {
@@ -347,24 +347,24 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 }
 
-/// A source that changes requests, if it has a bug.
+/// Wraps a source. With a planted bug, changes the list and watch requests that it passes on.
 pub(crate) struct FaultySource<S> {
     inner: S,
     bug: Option<Bug>,
     asked: Mutex<Asked>,
 }
 
-/// The previous requests to a source.
+/// What a [`FaultySource`] remembers of earlier requests.
 #[derive(Default)]
 struct Asked {
-    /// The revision of the last list.
+    /// The revision that the last list requested.
     revision: ResourceVersion,
-    /// Whether no watch has started since.
+    /// Whether no watch has started since the last list.
     listed: bool,
 }
 
 impl<S> FaultySource<S> {
-    /// Wraps a source, with the bug if one is set.
+    /// Wraps a source, and adds the bug if one is given.
     pub(crate) fn new(inner: S, bug: Option<Bug>) -> Self {
         Self {
             inner,

@@ -1,11 +1,11 @@
-//! Compares the reflector's requests with those of client-go's reflector.
+//! Compares the list and watch requests of the library's reflector with those of client-go's reflector.
 //!
-//! Each uses its own embedded server, and both servers receive the same changes and faults, so revisions are
-//! equal.
+//! Each reflector uses its own embedded server. Both servers receive the same changes and faults, so their
+//! revisions are equal.
 //!
-//! Each answer is the list of requests after an operation, with their results and the pause before each, and
-//! the final content of the store. Pauses are random between one and two times a base value, so the base
-//! values are compared.
+//! Each answer contains the requests that a reflector sent after an operation, the result of each request and
+//! the pause before it, and the final content of the store. A pause is random between one and two times a
+//! base value, so the base values are compared.
 
 mod alignment;
 mod conversation;
@@ -24,7 +24,7 @@ use crate::{
 
 use self::{alignment::Alignment, conversation::Conversation, line::SEEN};
 
-/// The component of this module.
+/// The comparison of the reflectors' requests.
 pub(crate) const COMPONENT: Component = Component {
     name: "requests",
     draw,
@@ -42,11 +42,11 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// The initial list is a streaming list.
+/// Option of a sequence: the reflector requests the initial list as a streaming list.
 const STREAMING: &str = "streaming";
-/// The version of client-go is 0.32.
+/// Option of a sequence: it is compared with client-go 0.32.
 const OLD: &str = "old";
-/// Lists are split into pages.
+/// Option of a sequence: lists are split into pages.
 const PAGES: &str = "pages";
 
 const VERBS: [&str; 20] = [
@@ -72,7 +72,7 @@ const VERBS: [&str; 20] = [
     "unsupported",
 ];
 
-/// The verbs, and the behaviours of requests.
+/// The behaviours that a run must show: all verbs, and the behaviours of requests.
 const BEHAVIOURS: &[&str] = &{
     let mut behaviours = [""; VERBS.len() + SEEN.len()];
     let mut at = 0;
@@ -111,7 +111,8 @@ const ENDS: &[(u32, &str)] = &[
 
 const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
 
-/// Errors instead of a response; client-go's client retries the last ones itself.
+/// Errors that the server can return for a request. The client of client-go itself retries the errors after
+/// the first [`UNREPEATED`].
 const REFUSALS: [&str; 9] = [
     "410",
     "429",
@@ -124,10 +125,11 @@ const REFUSALS: [&str; 9] = [
     "reset",
 ];
 
-/// Number of errors that client-go's client does not retry itself.
+/// Number of errors at the start of [`REFUSALS`] that the client of client-go returns without a retry.
 const UNREPEATED: usize = 6;
 
-/// Additional errors for watches; a list handles them like the others.
+/// Additional errors for watches. Reflectors handle them for lists like other errors, so lists do not draw
+/// them.
 const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
 
 fn draw(draw: &mut Draw) -> Sequence {
@@ -195,7 +197,7 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
     }
 }
 
-/// Adds changes that no watch delivers.
+/// Adds a batch of changes to an operation that ends the watch, so that no watch delivers them.
 fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     let changes = draw.number(1..=4);
     let batch = (0..changes).map(|_| {
@@ -208,7 +210,7 @@ fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     }
 }
 
-/// Adds errors for the requests that follow.
+/// Adds errors to an operation, which the server returns for the requests after it.
 fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation {
     let streaming = flags.contains(&STREAMING);
     // A probe is a list too, and would consume an error meant for a list: where one may precede it, or follow
@@ -258,10 +260,10 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Separator between the turns of an operation.
+/// Separator between the turns of an operation in an answer.
 const THEN: &str = "then";
 
-/// Formats the requests after an operation.
+/// Joins the requests after an operation and the content of the store into one answer.
 fn join(mut said: Vec<String>, store: &str) -> String {
     said.push(format!("store {store}"));
     said.join("; ")

@@ -5,23 +5,23 @@ use harness::shrink::leave_out;
 
 use crate::{compare::Failure, sequence::Sequence};
 
-/// A sequence that shows a difference.
+/// A sequence for which the library and client-go gave different answers.
 pub(crate) struct Finding {
-    /// The seed that drew it.
+    /// The seed from which the sequence was drawn.
     pub(crate) seed: u64,
-    /// The sequence.
+    /// The sequence; shrinking replaces it by a shorter one.
     pub(crate) sequence: Sequence,
-    /// The first difference of the sequence.
+    /// The first difference in the sequence.
     pub(crate) failure: Failure,
 }
 
-/// Runs a sequence on both sides, and returns its first difference.
+/// Runs a sequence on the library and on client-go. Returns the first difference, or `None` if there is none.
 type Judge<'a> = &'a mut dyn FnMut(&Sequence) -> Result<Option<Failure>>;
 
 /// Shortens a sequence while it still shows a difference.
 ///
 /// Removes operations, objects of lists and changes of batches, and halves numbers. The shortened sequence
-/// can show another difference than the original one.
+/// may show a different failure from the original one.
 ///
 /// # Errors
 /// Returns the errors of `judge`.
@@ -40,7 +40,8 @@ pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Removes each object of a list, and each change of a batch, that the difference does not need.
+/// Removes each object of a list and each change of a batch without which the sequence still fails. `at` is
+/// the operation's index.
 fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     let mut part = 0;
     loop {
@@ -60,7 +61,7 @@ fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> 
     }
 }
 
-/// Halves a number repeatedly while the difference remains.
+/// Halves the number of the operation at index `at`, as long as the sequence still fails.
 fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     loop {
         let mut less = finding.sequence.clone();
@@ -74,7 +75,7 @@ fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     }
 }
 
-/// Replaces the sequence of a finding if the other one shows a difference too. Returns whether it does.
+/// Replaces the sequence of a finding by `other` if `other` fails too. Returns whether it fails.
 fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> Result<bool> {
     let Some(failure) = judge(&other)? else {
         return Ok(false);
@@ -93,7 +94,7 @@ mod tests {
         sequence::{Operation, Thing},
     };
 
-    /// Returns a failure at the first list with "x" at or after a pass of at least 5.
+    /// Returns a failure at the first "list" with the object "x" at or after a "pass" of at least 5.
     fn difference(sequence: &Sequence) -> Option<Failure> {
         let operations = &sequence.operations;
         let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;

@@ -1,7 +1,7 @@
 //! Compares `RateLimitingQueue` with client-go's rate limiting queue, with several workers, in virtual time.
 //!
-//! Answers contain which items the workers receive and when, and not which worker receives an item. A
-//! microsecond passes between two operations, so that no two delays end at the same time.
+//! Answers contain which items the workers receive and when, but not which worker receives an item. Virtual
+//! time advances by a microsecond between two operations, so that no two delays end at the same time.
 
 mod workers;
 use harness::draw::Choose as _;
@@ -13,7 +13,7 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// The component of this module.
+/// The comparison of the work queue.
 pub(crate) const COMPONENT: Component = Component {
     name: "workqueue",
     draw,
@@ -190,7 +190,7 @@ fn operation(draw: &mut Draw, verbs: &[(u32, &'static str)]) -> Operation {
     }
 }
 
-/// Returns an answer without the drains that returned, and the number of these drains.
+/// Splits an answer: returns its text without the drains that returned, and the number of these drains.
 fn without_drains(answer: &Answer) -> (String, usize) {
     let text = answer.text().unwrap_or_default();
     let (drained, other): (Vec<_>, Vec<_>) = text

@@ -1,4 +1,4 @@
-//! Tests of the comparison, with fixed answers.
+//! Tests of the comparison of answers, with fixed answers.
 
 use super::*;
 use crate::{

@@ -1,4 +1,4 @@
-//! Runs sequences on the library's store.
+//! Runs drawn sequences of operations on the library's `Indexer`, and returns its answers.
 
 use kube_informer::{
     indexer::{self, Indexer, IndexerWriter, Indexers, NoSuchIndex},
@@ -19,7 +19,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// A store without a bug.
+/// The library's indexer and its writer, without a planted bug.
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);
 
 impl Sound {
@@ -49,7 +49,9 @@ fn index(indexers: Indexers<K>, name: &'static str) -> Indexers<K> {
     })
 }
 
-/// Runs a sequence. Returns one step per operation.
+/// Runs a sequence on a new store. Returns one step per operation.
+///
+/// With a planted `bug`, the store is faulty in that way.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     match bug {
         None => Replay::over(Sound::new(), sequence),
@@ -158,7 +160,7 @@ impl<S: Store> Replay<S> {
         Answer::ok()
     }
 
-    /// Applies changes through a queue, which reports the revision of the store.
+    /// Queues the changes in an `InOrder` queue, and applies the popped batches to the store.
     fn batch(&mut self, changes: &[Operation]) -> Answer {
         let missed = changes
             .last()

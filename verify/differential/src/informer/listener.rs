@@ -1,4 +1,4 @@
-//! A handler of the library: its received events, and checks of their consistency.
+//! A handler of the library's informer, which records its events and checks that they are consistent.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::cached::{K, show};
 
-/// A registered handler.
+/// A registered handler: its registration, and the events that it received.
 pub(super) struct Listener {
     pub(super) name: String,
     pub(super) filtered: bool,
@@ -25,21 +25,22 @@ pub(super) struct Listener {
     pub(super) registration: Registration<K>,
 }
 
-/// The received events of a handler.
+/// The events that one handler has received, and the state that follows from them.
 #[derive(Default)]
 pub(super) struct Told {
-    /// Events since the last answer: object and text.
+    /// Events since the last answer, as pairs of the object's name and the formatted event.
     pub(super) events: Vec<(String, String)>,
-    /// The state that the events lead to.
+    /// The formatted state of each object after these events, by the object's name.
     pub(super) view: BTreeMap<String, String>,
-    /// Whether the answer contains only the view, because the order of events is undefined.
+    /// Whether the answer shows the view instead of the events: the handler was registered while the watch
+    /// delivered changes, so the order of its events is undefined.
     pub(super) amid: bool,
     /// The behaviours that the events showed.
     pub(super) seen: Vec<&'static str>,
 }
 
 impl Told {
-    /// Processes an event.
+    /// Records an event, applies it to the view, and records the behaviours that it shows.
     pub(super) fn note(&mut self, event: &Event<K>) {
         let Some(name) = event.object_name() else {
             return;
@@ -105,9 +106,9 @@ impl Told {
 }
 
 impl Listener {
-    /// Formats the events since the last answer.
+    /// Formats the events since the last call, and removes them.
     ///
-    /// Where the order of objects is undefined, they are grouped by object.
+    /// If `ordered` is false, the order across objects is undefined, and the events are grouped by object.
     pub(super) fn take(&self, ordered: bool) -> String {
         let mut told = self.told.lock();
         let mut events = std::mem::take(&mut told.events);
@@ -128,17 +129,17 @@ impl Listener {
         repeats.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether the handler blocks in its callback, or will block in the next one.
+    /// Returns whether the handler is set to block: it blocks in its current or next callback.
     pub(super) fn is_held(&self) -> bool {
         *self.held.borrow()
     }
 }
 
-/// The handler that the informer calls.
+/// The `EventHandler` that the informer calls for a [`Listener`].
 pub(super) struct Handler {
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) held: watch::Receiver<bool>,
-    /// Whether the handler skips the initial objects, as a planted bug.
+    /// Whether the handler ignores the initial objects; this is a planted bug.
     pub(super) skips_initial: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The library's informer with its handlers in paused time.
+//! Runs sequences on the library's `SharedInformer` and its handlers, in paused tokio time.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -32,22 +32,23 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Duration of an operation.
+/// Virtual time that passes with each operation.
 ///
-/// The informer starts half a second before the end of an operation, so that no operation coincides with a
-/// resync, which occurs at whole seconds.
+/// The informer starts half a second before the end of an operation. Operations therefore never coincide with
+/// a resync, which occurs at whole seconds.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
-/// Time within which both sides have recovered from a fault: at most four pauses of a minute.
+/// Virtual time after a fault, within which the library and client-go have recovered: at most four pauses of
+/// one minute.
 const RECOVERY: Duration = Duration::from_secs(300);
-/// Time within which all ready tasks have run.
+/// Virtual time after which all ready tasks have run.
 const SETTLING: Duration = Duration::from_millis(1);
-/// The default resync period of an informer with resyncs.
+/// The default resync period of an informer in a sequence with resyncs.
 const DEFAULT_RESYNC: Duration = Duration::from_secs(20);
-/// The resync period of all others: longer than any sequence.
+/// The resync period of an informer in a sequence without resyncs: longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
 
-/// Runs a sequence in paused time.
+/// Runs a sequence on a new informer in paused tokio time. Returns one step per operation.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -73,12 +74,13 @@ struct Shared<'a> {
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
     listeners: Vec<Listener>,
-    /// The last reported value of each fact, which is reported again only when it changes.
+    /// The last reported value of each fact, such as has-synced. A fact is reported again only when its value
+    /// changes.
     said: BTreeMap<String, String>,
     seen: Vec<&'static str>,
 }
 
-/// Sets the queue of a sequence.
+/// Configures the informer with the queue that the sequence selects, or with a faulty queue.
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {
@@ -200,7 +202,10 @@ impl<'a> Shared<'a> {
         });
     }
 
-    /// Registers a handler; returns whether the informer accepted it.
+    /// Registers a handler. Returns whether the informer accepted it.
+    ///
+    /// If `amid` is true, the watch is delivering changes, so answers show the handler's final state instead
+    /// of its events.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -246,7 +251,7 @@ impl<'a> Shared<'a> {
         true
     }
 
-    /// Registers a handler while the watch delivers changes.
+    /// Registers a handler while the watch delivers changes. Returns whether the informer accepted it.
     async fn join_amid(&mut self, operation: &Operation) -> bool {
         self.source.carry_out(operation);
         for _ in 0..operation.number {
@@ -318,7 +323,8 @@ impl<'a> Shared<'a> {
         parts.join("; ")
     }
 
-    /// Records the behaviours that an operation shows before it runs.
+    /// Records the behaviours that follow from an operation and the state before it. Called before the
+    /// operation runs.
     fn see(&mut self, operation: &Operation) {
         let runs = self.stop.is_some();
         let seen = match operation.verb {
@@ -345,7 +351,8 @@ impl<'a> Shared<'a> {
         self.seen.extend(seen);
     }
 
-    /// Records the behaviours of handlers, and whether their events lead to the store's state.
+    /// Records the behaviours that the handlers' events show, and whether the events lead to the store's
+    /// state.
     fn see_listeners(&mut self) {
         let snapshot = self.informer.indexer().snapshot();
         let store: BTreeMap<_, _> = snapshot
@@ -369,7 +376,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Returns a fact if its value has changed.
+/// Formats a fact for the answer and stores its value; `None` if the value has not changed.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);
     if before == value {

@@ -1,4 +1,4 @@
-//! The server of the library's informer. Only operations change it.
+//! A simulated server for the library's informer. Only the operations of a sequence change its objects.
 //!
 //! `verify/differential/oracle` has a server with the same behaviour.
 
@@ -14,31 +14,32 @@ use tokio::sync::mpsc;
 
 use crate::sequence::{Operation, Thing};
 
-/// More than the number of events of a sequence, so that the server never waits for its watcher.
+/// Capacity of a watch's channel: more than the events of a sequence, so that the server never waits for the
+/// client.
 const MANY: usize = 4096;
 
-/// The server. Clones share its state.
+/// The simulated server. Clones share its state.
 #[derive(Clone)]
 pub(super) struct Source {
     state: Arc<Mutex<State>>,
-    /// Whether a watch can start with all objects.
+    /// Whether the server supports streaming lists: watches that start with all objects.
     streams: bool,
 }
 
 #[derive(Default)]
 struct State {
     objects: BTreeMap<String, Value>,
-    /// Events with their revisions.
+    /// All watch events, each with its revision.
     history: Vec<(u64, Value)>,
     revision: u64,
-    /// Watches from an earlier revision have expired.
+    /// Revision of the last compaction. A watch from an earlier revision is rejected as expired.
     compacted: u64,
     /// Number of requests to reject.
     refusals: u64,
-    /// Whether events are currently held back from the watch.
+    /// Whether the server currently withholds events from the watch.
     lags: bool,
     watcher: Option<mpsc::Sender<Bytes>>,
-    /// Number of history entries that the watcher has received.
+    /// Number of events of `history` that were sent to the current watch.
     told: usize,
 }
 
@@ -62,12 +63,12 @@ impl Source {
         state.tell();
     }
 
-    /// Rejects this number of requests.
+    /// Sets the number of requests to reject from now on.
     pub(super) fn refuse(&self, requests: u64) {
         self.state.lock().refusals = requests;
     }
 
-    /// Returns whether undelivered changes exist.
+    /// Returns whether the server withholds events that the watch has not received.
     pub(super) fn is_behind(&self) -> bool {
         let state = self.state.lock();
         state.lags && state.told < state.history.len()
@@ -139,7 +140,7 @@ impl State {
             .push((revision, json!({"type": kind, "object": object})));
     }
 
-    /// Sends the undelivered events to the watcher.
+    /// Sends the events that the watch has not received, unless events are withheld.
     fn tell(&mut self) {
         if self.lags || self.watcher.is_none() {
             return;

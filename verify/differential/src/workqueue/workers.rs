@@ -1,4 +1,5 @@
-//! Runs the library's work queue with its workers and drains, in paused time.
+//! Runs sequences on the library's work queue, with workers that receive items and tasks that drain it, in
+//! paused tokio time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,15 +31,16 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Time between two operations.
+/// Virtual time that passes between two operations.
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Number of times that an operation yields to the other tasks. A woken task records an event or waits again,
-/// and may wake another task.
+/// Number of times that an operation yields to the other tasks.
+///
+/// A woken task records an event or waits again, and may wake another task.
 const SETTLING: usize = 8;
 
-/// Runs a sequence in paused time.
+/// Runs a sequence on a new work queue in paused tokio time. Returns one step per operation.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -60,23 +62,23 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     })
 }
 
-/// The queue, with the tasks that wait for it.
+/// The work queue, with the worker and drain tasks that wait for it.
 struct Workers {
     queue: RateLimitingQueue<String>,
     begin: Instant,
     told: Arc<Mutex<Told>>,
     waiting: JoinSet<()>,
-    /// Number of started drains.
+    /// Number of drain tasks started so far.
     drains: usize,
-    /// Whether the last shutdown was one without a drain, which also ends waiting drains.
+    /// Whether the last shutdown was one without a drain, which also ends the drains that are waiting.
     released: bool,
-    /// Items that were added again while they are processed.
+    /// Items that were added again while a worker processes them.
     again: BTreeSet<String>,
     bug: Option<Bug>,
     seen: Vec<&'static str>,
 }
 
-/// The events of workers and drains.
+/// What the worker and drain tasks have recorded.
 #[derive(Default)]
 struct Told {
     events: Vec<(u128, String)>,
@@ -87,8 +89,8 @@ struct Told {
 }
 
 impl Told {
-    /// Records an event with its time since `since`, rounded up to whole milliseconds, the resolution of
-    /// timers.
+    /// Records an event with the milliseconds since `since`, rounded up, because timers have millisecond
+    /// resolution.
     fn tell(&mut self, since: Instant, text: String) {
         let millisecond = since.elapsed().as_nanos().div_ceil(MILLISECOND.as_nanos());
         self.events.push((millisecond, text));
@@ -218,12 +220,12 @@ impl Workers {
         });
     }
 
-    /// Lets time pass.
+    /// Advances the paused clock by `time`.
     ///
-    /// A paused clock advances by the whole milliseconds that the next timer needs, so it is set to a whole
-    /// one first. Nothing is due in between, because delays started earlier in their millisecond. An item due
-    /// after the last whole millisecond would wake a worker only at the next one, so the queue is polled for
-    /// it.
+    /// Tokio advances the clock to the next timer in whole milliseconds, so this function first advances to a
+    /// whole millisecond. No delay ends in that interval, because delays started earlier within their
+    /// millisecond. A delay that ends after the last whole millisecond would wake a worker only at the next
+    /// one, so this function polls the queue for its item.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;
@@ -235,7 +237,8 @@ impl Workers {
         self.queue.len();
     }
 
-    /// Records the behaviours that an operation shows before it runs.
+    /// Records the behaviours that follow from an operation and the state before it. Called before the
+    /// operation runs.
     fn see(&mut self, operation: &Operation) {
         let item = &operation.text;
         let delayed = self.queue.delayed();
@@ -264,7 +267,7 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records the behaviours that the events of an operation show.
+    /// Records the behaviours that the events after an operation show.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
         let items = events.iter().filter(handed).count();
@@ -297,14 +300,14 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// Returns the items that are being processed and also have a delay.
+    /// Returns the items that a worker is processing and that also wait for the end of a delay.
     fn delayed_in_work(&self) -> Vec<String> {
         let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;
         delayed.filter(|item| held.contains_key(item)).collect()
     }
 
-    /// Records the items that are added while they are processed, directly or at the end of a delay.
+    /// Records the items that were added while a worker processes them, directly or because a delay ended.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {
@@ -326,7 +329,7 @@ impl Workers {
         }
     }
 
-    /// Records the behaviours of drains and of idle workers.
+    /// Records the behaviours of drains and of workers that wait for an item.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();
@@ -357,14 +360,15 @@ impl Workers {
     }
 }
 
-/// The numbers that an operation on the work queue can change.
+/// Numbers of queued items, waiting workers and returned drains, taken before an operation to compare with
+/// later.
 struct Count {
     queued: usize,
     idle: usize,
     drained: usize,
 }
 
-/// Returns the part of a time after its last whole millisecond.
+/// Returns the part of a duration below whole milliseconds.
 fn part(time: Duration) -> Duration {
     Duration::from_nanos(u64::from(time.subsec_nanos() % 1_000_000))
 }

@@ -29,7 +29,7 @@
 //! | complete without objects, and the cache has some | LIST at `""`, at once, whose result is applied |
 //! | rejected as not understood (400, 405, 406, 422, …) | LIST, at once; streaming again an hour later |
 //! | rejected otherwise (401, 403, 404, 5xx), an error inside, something unreadable | LIST, at once |
-//! | no new object for [`TimeoutConfig::initial_events`], and no end bookmark | LIST, at once; streaming again an hour later |
+//! | no new object for `TimeoutConfig::initial_events`, and no end bookmark | LIST, at once; streaming again an hour later |
 //! | lasted as long as any watch, without an end bookmark | LIST, at once; streaming again an hour later |
 //! | closed before its end bookmark | another one, at once if healthy |
 //! | connection broken, no response, 410 or `TooLarge` at `""` | another one, after a pause |
@@ -41,14 +41,14 @@
 //! | --- | --- |
 //! | rejected with 429 or with `Retry-After`, connection broken before the response, or connection refused | the same watch, after a pause |
 //! | rejected with 401, 502, 503 or 504 (a list in client-go) | the same watch, after a pause; a list, after a pause, once it has been rejected for ten minutes |
-//! | without response headers for [`TimeoutConfig::watch_headers`], doubled for each timeout in a row | the same watch, after a pause; a list, after a pause, if the server must have ended it by then |
+//! | without response headers for `TimeoutConfig::watch_headers`, doubled for each timeout in a row | the same watch, after a pause; a list, after a pause, if the server must have ended it by then |
 //! | rejected otherwise | a list, after a pause |
 //! | ended with 410 inside the stream | a list from the last revision, at once if healthy |
 //! | sent an event older than the object in the cache (not noticed by client-go) | a list at `""`, at once if healthy |
 //! | sent any other event or bookmark below the last revision | the event is applied, the watch continues, and a probe is sent in parallel: at most one answered probe until the next list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
 //! | ended with an internal error, within the budget for these | the same watch, at once if healthy |
-//! | broken (reset, cut inside an event, silent for [`TimeoutConfig::silence`]) | the same watch, after a pause |
+//! | broken (reset, cut inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
 //! | ended with another error, with something unreadable, or with an event of an unknown type | a list, after a pause |
 //! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
 //! | closed | the same watch, at once (after a pause if it was the second within a second) |

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use harness::coverage::{Counts, required};
+use harness::{
+    coverage::{Counts, required},
+    seeds::Origin,
+};
 
 use crate::{
     component::Component,
@@ -104,10 +107,10 @@ impl Coverage {
 
     /// Returns one message per required behaviour that occurred too rarely, and one if the sequences are too
     /// short.
-    pub(crate) fn findings(&self, component: &Component) -> Vec<String> {
+    pub(crate) fn findings(&self, component: &Component, origin: Origin) -> Vec<String> {
         let mut findings = self
             .seen
-            .rare(component.behaviours, required(self.sequences()));
+            .rare(component.behaviours, required(origin, self.sequences()));
         let strange = self.seen.iter().map(|(seen, _)| seen);
         let strange = strange.filter(|seen| !component.behaviours.contains(seen));
         findings.extend(strange.map(|seen| format!("{seen:?} is not in the table of behaviours")));

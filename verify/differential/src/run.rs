@@ -168,7 +168,7 @@ impl Judge<'_> {
                 component.name, finding.seed
             ));
         }
-        let mut complaints = coverage.findings(component);
+        let mut complaints = coverage.findings(component, origin);
         // A run over few seeds need not show every divergence.
         let complete = seeds.len() >= FULL_RUN;
         complaints.extend(strays(component, self.divergences, &coverage, complete));

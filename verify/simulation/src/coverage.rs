@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use harness::coverage::{self, Counts};
+use harness::{
+    coverage::{self, Counts},
+    seeds::Origin,
+};
 use kube_informer::{InitialList, status::Activity};
 
 use crate::{
@@ -97,9 +100,9 @@ impl Seen {
         format!("{count} things are required; the rarest is {what}, seen {least} times")
     }
 
-    /// Returns the required things that were seen too rarely in this number of lives.
-    pub(crate) fn missing(&self, lives: usize) -> Vec<String> {
-        self.0.rare(&required(), coverage::required(lives))
+    /// Returns one line per required thing that was seen too rarely in this number of lives.
+    pub(crate) fn missing(&self, origin: Origin, lives: usize) -> Vec<String> {
+        self.0.rare(&required(), coverage::required(origin, lives))
     }
 }
 

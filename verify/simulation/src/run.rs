@@ -7,7 +7,7 @@ use clap::Parser;
 use harness::{
     planted::{Planted as _, Search, find_each},
     report::say,
-    seeds::{Fixed, Selection},
+    seeds::{Fixed, Origin, Selection},
     threads::run_each,
 };
 use tokio::time::Instant;
@@ -69,8 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
         let fixed: Fixed<Vec<u64>> = Fixed::read(FIXED)?;
         Ok(fixed.and(&fixed.joined))
     })?;
-    for (_, seeds) in sets {
-        good &= judge(&seeds, arguments);
+    for (origin, seeds) in sets {
+        good &= judge(origin, &seeds, arguments);
     }
     Ok(good)
 }
@@ -120,7 +120,7 @@ fn drawn(seed: u64, arguments: Option<&Arguments>) -> Life {
     life
 }
 
-fn judge(seeds: &[u64], arguments: &Arguments) -> bool {
+fn judge(origin: Origin, seeds: &[u64], arguments: &Arguments) -> bool {
     let began = Instant::now();
     let tally = live_all(seeds, Some(arguments), None, false);
     let (passed, failed) = (seeds.len() - tally.failed.len(), tally.failed.len());
@@ -143,7 +143,7 @@ fn judge(seeds: &[u64], arguments: &Arguments) -> bool {
     }
     let is_whole = arguments.steps.is_none() && seeds.len() >= FULL_RUN && failed == 0;
     let missing = if is_whole {
-        tally.seen.missing(seeds.len())
+        tally.seen.missing(origin, seeds.len())
     } else {
         Vec::new()
     };

@@ -1,5 +1,7 @@
 //! Tests of the comparison of answers, with fixed answers.
 
+use harness::seeds::Origin;
+
 use super::*;
 use crate::{
     component::nothing_more,
@@ -119,7 +121,7 @@ fn rare_and_unknown_behaviours_and_short_sequences_are_reported() {
         ..MADE_UP
     };
     assert_eq!(
-        coverage.findings(&component),
+        coverage.findings(&component, Origin::Fixed),
         ["never: seen 0 times, 1 required"]
     );
     let nothing = Component {
@@ -127,13 +129,13 @@ fn rare_and_unknown_behaviours_and_short_sequences_are_reported() {
         ..MADE_UP
     };
     assert_eq!(
-        coverage.findings(&nothing),
+        coverage.findings(&nothing, Origin::Fixed),
         ["\"ask\" is not in the table of behaviours"]
     );
     for _ in 0..30 {
         coverage.drawn(&sequence(39), &steps[..39]);
     }
-    let findings = coverage.findings(&MADE_UP);
+    let findings = coverage.findings(&MADE_UP, Origin::Fixed);
     assert_eq!(
         findings,
         ["the median length is 39, at least 40 are needed"]

@@ -34,10 +34,10 @@ const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
 const SCHEMA: &str = "crates/apiserver/src/kinds/schema_v1_36.tsv";
 
 /// Path of the table of messages, from the workspace root.
-const WIRE: &str = "crates/apiserver/src/kinds/wire_v1_36.tsv";
+const WIRE: &str = "crates/protobuf/src/table/v1_36.tsv";
 
 /// Path of the pairs for tests, from the workspace root.
-const CORPUS: &str = "crates/apiserver/src/protobuf/corpus_v1_36.tsv.gz";
+const CORPUS: &str = "crates/protobuf/src/corpus_v1_36.tsv.gz";
 
 /// The verbs that `*` abbreviates. Most kinds support exactly these.
 const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";

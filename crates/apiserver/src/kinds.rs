@@ -9,7 +9,6 @@
 //! - [`Kinds::builtin`] contains what an API server of that version serves without `--runtime-config`.
 
 pub(crate) mod schema;
-pub(crate) mod wire;
 
 use std::fmt;
 

@@ -6,22 +6,23 @@
 //!
 //! Guarantees: any input results in an object or in an error with Kubernetes' wording; memory and depth are bounded.
 
-mod message;
-mod scalar;
-mod wire;
-
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use serde_json::{Value, json};
+use kube_informer_protobuf::{Envelope, Limits, MessageId, Messages, decode_with};
+use serde::Deserialize as _;
+use serde_json::Value;
 
-use crate::kinds::wire::{MessageId, Messages};
+use crate::object::DEPTH_MAX;
 use crate::status::ApiError;
-use message::Decoder;
-use scalar::Reason;
-use wire::WireFields;
 
-/// Prefix of a protobuf body.
-const MAGIC: [u8; 4] = *b"k8s\0";
+/// Limits of one request body.
+///
+/// Measured: the worst allowed body needs two thirds of the memory of the worst 3 MB of JSON.
+const LIMITS: Limits = Limits {
+    depth: DEPTH_MAX,
+    values: 500_000,
+};
 
 /// Maximum bytes of an unrecognized body in the error message.
 ///
@@ -36,47 +37,37 @@ pub(crate) struct Expected<'a> {
     pub(crate) kind: &'a str,
 }
 
-/// The wrapper of every object: `runtime.Unknown`.
-#[derive(Default)]
-struct Envelope<'a> {
-    api_version: String,
-    kind: String,
-    raw: &'a [u8],
-}
-
 /// Decodes the object in a body, including `apiVersion` and `kind`.
 pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiError> {
     let mut envelope = open(body).map_err(|why| expected.unrecognized(&why, body))?;
     if envelope.kind.is_empty() {
-        expected.kind.clone_into(&mut envelope.kind);
+        envelope.kind = expected.kind.into();
     }
     if envelope.api_version.is_empty() {
-        envelope.api_version = expected.api_version();
+        envelope.api_version = expected.api_version().into();
     }
     let message = expected.message(&envelope)?;
-    let mut members = Decoder::new()
-        .kind(message, envelope.raw)
-        .map_err(|why| expected.unfit(&envelope, why))?;
-    members.insert("apiVersion".to_owned(), json!(envelope.api_version));
-    members.insert("kind".to_owned(), json!(envelope.kind));
-    Ok(Value::Object(members))
+    let decoded = decode_with(message, envelope.raw, LIMITS, |message| {
+        Value::deserialize(message.with_type_meta(&envelope.api_version, &envelope.kind))
+    });
+    decoded.map_err(|why| expected.unfit(&envelope, why))
 }
 
 /// Removes the magic number and the envelope.
-fn open(body: &[u8]) -> Result<Envelope<'_>, Reason> {
+fn open(body: &[u8]) -> Result<Envelope<'_>, Cow<'static, str>> {
     if body.is_empty() {
-        return Err(Reason::new("empty data"));
+        return Err("empty data".into());
     }
-    let bytes = body.strip_prefix(&MAGIC).ok_or_else(|| {
-        Reason::new(format!(
+    let bytes = body.strip_prefix(&Envelope::MAGIC).ok_or_else(|| {
+        format!(
             "provided data does not appear to be a protobuf message, expected prefix [{}]",
-            MAGIC.map(|byte| byte.to_string()).join(" ")
-        ))
+            Envelope::MAGIC.map(|byte| byte.to_string()).join(" ")
+        )
     })?;
     if bytes.is_empty() {
-        return Err(Reason::new("empty body"));
+        return Err("empty body".into());
     }
-    Envelope::read(bytes)
+    Envelope::read(bytes).map_err(|error| error.to_string().into())
 }
 
 /// Start of an unreadable body: text if it looks like JSON, otherwise hexadecimal.
@@ -98,39 +89,9 @@ fn summary(body: &[u8]) -> String {
     summary
 }
 
-// === impl Envelope ===
-
-impl<'a> Envelope<'a> {
-    /// Parses `{1: {1: apiVersion, 2: kind}, 2: raw}`; the encoding and content type fields are empty here.
-    fn read(bytes: &'a [u8]) -> Result<Envelope<'a>, Reason> {
-        let mut envelope = Envelope::default();
-        for field in WireFields::new(bytes) {
-            match field? {
-                (1, value) => envelope.read_type_meta(value.bytes()?)?,
-                (2, value) => envelope.raw = value.bytes()?,
-                _ => {}
-            }
-        }
-        Ok(envelope)
-    }
-
-    fn read_type_meta(&mut self, bytes: &[u8]) -> Result<(), Reason> {
-        for field in WireFields::new(bytes) {
-            let (number, value) = field?;
-            let member = match number {
-                1 => &mut self.api_version,
-                2 => &mut self.kind,
-                _ => continue,
-            };
-            *member = String::from_utf8_lossy(value.bytes()?).into_owned();
-        }
-        Ok(())
-    }
-
-    fn group_version(&self) -> (&str, &str) {
-        let api_version = self.api_version.as_str();
-        api_version.split_once('/').unwrap_or(("", api_version))
-    }
+/// Splits an `apiVersion` into group and version; the core group is empty.
+fn group_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
 }
 
 // === impl Expected ===
@@ -169,7 +130,7 @@ impl Expected<'_> {
             let why = format!("no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"");
             self.unfit(sent, why)
         })?;
-        let (group, version) = sent.group_version();
+        let (group, version) = group_version(&sent.api_version);
         if sent.kind != self.kind {
             let target = self
                 .group
@@ -195,7 +156,7 @@ impl Expected<'_> {
     }
 
     /// Returns the error for a body that is not protobuf.
-    fn unrecognized(&self, why: &Reason, body: &[u8]) -> ApiError {
+    fn unrecognized(&self, why: &str, body: &[u8]) -> ApiError {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());
         }
@@ -211,7 +172,7 @@ impl Expected<'_> {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());
         }
-        let (_, version) = sent.group_version();
+        let (_, version) = group_version(&sent.api_version);
         ApiError::bad_request(format!(
             "{} in version {version:?} cannot be handled as a {}: {why}",
             sent.kind, self.kind

@@ -2,8 +2,9 @@
 //!
 //! Guarantees: a value with its own JSON encoding, such as a quantity or a raw extension, may be anything.
 
+use kube_informer_protobuf::{Container, Field, Form, MessageId, Messages, Type};
+
 use crate::kinds::Kind;
-use crate::kinds::wire::{Container, Field, Form, MessageId, Messages, Type};
 
 /// The members that a value in a request body may have.
 #[derive(Clone, Copy, Debug)]

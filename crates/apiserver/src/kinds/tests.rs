@@ -1,5 +1,7 @@
 //! Content of the built-in table, and the effect of added kinds.
 
+use kube_informer_protobuf::Messages;
+
 use super::*;
 
 /// `group_resource version scope verbs... [subresource:Kind@apiVersion ...]`, short enough to compare by eye.
@@ -188,5 +190,40 @@ fn a_malformed_line_is_rejected() {
         "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t*\t-\tmore",
     ] {
         assert!(Kind::from_row(bad).is_none(), "{bad:?}");
+    }
+}
+
+#[test]
+fn every_writable_kind_has_a_message() {
+    let kinds = Kinds::builtin();
+    let missing: Vec<_> = kinds
+        .iter()
+        .filter(|kind| {
+            let mut verbs = kind.verbs.iter();
+            verbs.any(|verb| verb == "create" || verb == "update")
+        })
+        .filter(|kind| {
+            let messages = Messages::builtin();
+            messages.of_kind(&kind.api_version(), &kind.kind).is_none()
+        })
+        .map(Kind::group_resource)
+        .collect();
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn field_names_match_the_schema_table() {
+    let messages = Messages::builtin();
+    let schema = schema::Schema::builtin();
+    for (kind, id) in messages.kinds() {
+        let (api_version, kind) = kind.rsplit_once('/').unwrap();
+        let definition = schema.of_kind(api_version, kind).unwrap();
+        for field in &messages.get(id).fields {
+            assert!(
+                definition.field(field.name).is_some(),
+                "{kind} {}",
+                field.name
+            );
+        }
     }
 }

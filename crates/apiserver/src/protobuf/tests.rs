@@ -1,54 +1,30 @@
-//! Whole bodies: Kubernetes' pairs for every kind, rejected bodies, and malformed bytes.
-
-use std::io::Read as _;
+//! Whole bodies: accepted envelopes, and the errors for rejected bodies.
 
 use expect_test::{Expect, expect};
-use flate2::read::GzDecoder;
-use proptest::prelude::*;
+use kube_informer_protobuf::{put_bytes, put_varint};
+use serde_json::json;
 
 use super::*;
-use crate::kinds::Kinds;
 
-/// One object of each kind with every field set, in both formats, as written by `cargo xtask kinds`.
-const CORPUS: &[u8] = include_bytes!("corpus_v1_36.tsv.gz");
-
-/// A length-delimited field: text, bytes or a message.
-pub(super) fn bytes(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
-    let bytes = bytes.as_ref();
-    let mut field = seven_bits_a_byte(u64::from(number) << 3 | 2);
-    field.extend(seven_bits_a_byte(bytes.len() as u64));
-    field.extend_from_slice(bytes);
+/// Returns a length-delimited field: text, bytes or a message.
+fn bytes(number: u32, bytes: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut field = Vec::new();
+    put_bytes(number, bytes.as_ref(), &mut field);
     field
 }
 
-/// A varint field.
-pub(super) fn varint(number: u8, value: u64) -> Vec<u8> {
-    let mut field = seven_bits_a_byte(u64::from(number) << 3);
-    field.extend(seven_bits_a_byte(value));
+/// Returns a varint field.
+fn varint(number: u32, value: u64) -> Vec<u8> {
+    let mut field = Vec::new();
+    put_varint(number, value, &mut field);
     field
-}
-
-fn seven_bits_a_byte(mut value: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while value > 0x7f {
-        bytes.push(value.to_le_bytes()[0] | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value.to_le_bytes()[0]);
-    bytes
 }
 
 fn body(api_version: &str, kind: &str, raw: impl AsRef<[u8]>) -> Vec<u8> {
     let type_meta = [bytes(1, api_version), bytes(2, kind)].concat();
     let tail = [bytes(3, ""), bytes(4, "")].concat();
-    [&MAGIC[..], &bytes(1, type_meta), &bytes(2, raw), &tail].concat()
+    [&Envelope::MAGIC[..], &bytes(1, type_meta), &bytes(2, raw), &tail].concat()
 }
-
-/// apiVersion, kind, protobuf, JSON.
-type Pair = (String, String, Vec<u8>, Value);
-
-/// Parsed once, because there are many mutations.
-static PAIRS: std::sync::OnceLock<Vec<Pair>> = std::sync::OnceLock::new();
 
 fn expected<'a>(api_version: &'a str, kind: &'a str) -> Expected<'a> {
     if kind == "DeleteOptions" {
@@ -73,80 +49,6 @@ fn named(name: &str) -> Vec<u8> {
     bytes(1, bytes(1, name))
 }
 
-/// All pairs: apiVersion, kind, protobuf, JSON.
-fn pairs() -> Vec<Pair> {
-    let mut lines = String::new();
-    GzDecoder::new(CORPUS).read_to_string(&mut lines).unwrap();
-    let pair = |line: &str| {
-        let columns: Vec<_> = line.split('\t').collect();
-        let (api_version, kind) = columns[0].rsplit_once('/').unwrap();
-        let digits = columns[1].as_bytes().chunks(2);
-        let protobuf = digits
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-            .collect();
-        let json = serde_json::from_str(columns[2]).unwrap();
-        (api_version.to_owned(), kind.to_owned(), protobuf, json)
-    };
-    lines.lines().map(pair).collect()
-}
-
-#[test]
-fn every_kind_decodes_to_kubernetes_json() {
-    let pairs = pairs();
-    for (api_version, kind, protobuf, json) in &pairs {
-        let decoded = decode(protobuf, expected(api_version, kind)).unwrap();
-        assert!(
-            decoded == *json,
-            "{api_version} {kind}\n{decoded:#}\n{json:#}"
-        );
-    }
-    let kinds = Kinds::builtin();
-    let unproven: Vec<_> = kinds
-        .iter()
-        .filter(|kind| {
-            let own = (kind.api_version(), kind.kind.clone());
-            !pairs.iter().any(|pair| pair.0 == own.0 && pair.1 == own.1)
-        })
-        .map(crate::kinds::Kind::group_resource)
-        .collect();
-    assert_eq!(unproven, ["apiservices.apiregistration.k8s.io"]);
-}
-
-#[test]
-fn the_kind_without_a_pair_decodes() {
-    let service = [bytes(1, "ns"), bytes(2, "name"), varint(3, 443)].concat();
-    let spec = [
-        bytes(1, service),
-        bytes(2, "g"),
-        bytes(3, "v1"),
-        varint(4, 1),
-        bytes(5, "CA"),
-        varint(7, 100),
-        varint(8, 15),
-    ]
-    .concat();
-    let condition = [bytes(1, "Available"), bytes(2, "True"), bytes(3, "")].concat();
-    let raw = [named("v1.g"), bytes(2, spec), bytes(3, bytes(1, condition))].concat();
-    let (api_version, kind) = ("apiregistration.k8s.io/v1", "APIService");
-    let decoded = decode(&body(api_version, kind, raw), expected(api_version, kind));
-    let wanted = json!({
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {"name": "v1.g"},
-        "spec": {
-            "service": {"namespace": "ns", "name": "name", "port": 443},
-            "group": "g",
-            "version": "v1",
-            "insecureSkipTLSVerify": true,
-            "caBundle": "Q0E=",
-            "groupPriorityMinimum": 100,
-            "versionPriority": 15,
-        },
-        "status": {"conditions": [{"type": "Available", "status": "True", "lastTransitionTime": null}]},
-    });
-    assert_eq!(decoded.unwrap(), wanted);
-}
-
 #[test]
 fn an_empty_envelope_defaults_to_the_expected_kind() {
     let wanted = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
@@ -154,7 +56,7 @@ fn an_empty_envelope_defaults_to_the_expected_kind() {
         let sent = body(api_version, kind, named("a"));
         assert_eq!(decode(&sent, CONFIG_MAP).unwrap(), wanted);
     }
-    let bare = [&MAGIC[..], &bytes(2, named("a"))].concat();
+    let bare = [&Envelope::MAGIC[..], &bytes(2, named("a"))].concat();
     assert_eq!(decode(&bare, CONFIG_MAP).unwrap(), wanted);
 }
 
@@ -318,30 +220,4 @@ fn delete_options_of_any_group_are_accepted() {
         expect!["gracePeriodSeconds: proto: wrong wireType = 2"],
     );
     refuse(b"k8s\0", expect!["empty body"]);
-}
-
-proptest! {
-    #[test]
-    fn any_bytes_result_in_an_object_or_an_error(
-        pair in 0..71_usize,
-        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
-        cut in any::<prop::sample::Index>(),
-        cuts in any::<bool>(),
-    ) {
-        let pairs = PAIRS.get_or_init(pairs);
-        let (api_version, kind, protobuf, _) = &pairs[pair % pairs.len()];
-        let mut sent = protobuf.clone();
-        for (place, byte) in edits {
-            let place = place.index(sent.len());
-            sent[place] = byte;
-        }
-        if cuts {
-            sent.truncate(cut.index(sent.len()));
-        }
-        if let Ok(decoded) = decode(&sent, expected(api_version, kind)) {
-            // An accepted object can be written and parsed again.
-            let text = decoded.to_string();
-            prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), decoded);
-        }
-    }
 }

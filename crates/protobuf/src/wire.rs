@@ -12,25 +12,33 @@ const VARINT_BYTES_MAX: usize = 10;
 
 /// The encoded value of one field.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum WireValue<'a> {
+pub enum WireValue<'a> {
+    /// An integer, a boolean or an enumeration.
     Varint(u64),
+    /// Eight bytes, such as a double.
     Fixed64(u64),
     /// Text, bytes, a message, or packed numbers.
     Bytes(&'a [u8]),
     /// A group, which Kubernetes never writes; its content was skipped.
     Group,
+    /// Four bytes, which Kubernetes never writes; they were skipped.
     Fixed32,
 }
 
 /// Why bytes are not a message; the wording is that of Go's decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WireError {
+pub enum WireError {
     /// The bytes end within a field.
     Truncated,
     /// A varint exceeds 64 bits.
     Overflow,
     /// A field number is invalid.
-    Tag { number: u64, wire_type: u64 },
+    Tag {
+        /// The field number.
+        number: u64,
+        /// The wire type.
+        wire_type: u64,
+    },
     /// The end of a group without its start.
     GroupEnd,
     /// A wire type that does not exist.
@@ -41,7 +49,7 @@ pub(super) enum WireError {
 
 /// The fields of a message, in the order of their bytes.
 #[derive(Clone, Debug)]
-pub(super) struct WireFields<'a> {
+pub struct WireFields<'a> {
     rest: &'a [u8],
 }
 
@@ -54,7 +62,7 @@ enum Part<'a> {
 
 impl<'a> WireValue<'a> {
     /// Returns the error for a field that does not allow this wire type.
-    pub(super) fn unexpected(self) -> WireError {
+    pub fn unexpected(self) -> WireError {
         WireError::Unexpected(match self {
             WireValue::Varint(_) => 0,
             WireValue::Fixed64(_) => 1,
@@ -65,13 +73,18 @@ impl<'a> WireValue<'a> {
     }
 
     /// Returns the bytes of a length-delimited field.
-    pub(super) fn bytes(self) -> Result<&'a [u8], WireError> {
+    ///
+    /// # Errors
+    /// The field has another wire type.
+    pub fn bytes(self) -> Result<&'a [u8], WireError> {
         match self {
             WireValue::Bytes(bytes) => Ok(bytes),
             other => Err(other.unexpected()),
         }
     }
 }
+
+impl std::error::Error for WireError {}
 
 impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,12 +102,26 @@ impl fmt::Display for WireError {
 }
 
 impl<'a> WireFields<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> WireFields<'a> {
-        WireFields { rest: bytes }
+    /// Reads the fields of these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
     }
 
     /// Reads a varint: a tag, a length, a number, or one packed number.
-    pub(super) fn varint(&mut self) -> Result<u64, WireError> {
+    ///
+    /// # Errors
+    /// The bytes end within the varint, or it exceeds 64 bits.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u64, WireError> {
+        // Most tags, lengths and numbers are below 128.
+        if let [byte @ ..0x80, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok(u64::from(*byte));
+        }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Result<u64, WireError> {
         let mut value = 0;
         for at in 0..VARINT_BYTES_MAX {
             let [byte] = *self.array::<1>()?;
@@ -106,7 +133,8 @@ impl<'a> WireFields<'a> {
         Err(WireError::Overflow)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether all bytes were read.
+    pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 

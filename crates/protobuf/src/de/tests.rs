@@ -1,18 +1,9 @@
 //! JSON of fields that are present, absent, empty, split, unknown or too many.
 
 use expect_test::expect;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::super::tests::{bytes, varint};
-use super::*;
-
-fn decoded(kind: (&str, &str), raw: &[u8]) -> Result<Value, String> {
-    let id = Messages::builtin().of_kind(kind.0, kind.1).unwrap();
-    let members = Decoder::new().kind(id, raw);
-    members
-        .map(Value::Object)
-        .map_err(|refusal| refusal.to_string())
-}
+use crate::tests::{LIMITS, bytes, decoded, varint};
 
 const POD: (&str, &str) = ("v1", "Pod");
 const CRD: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
@@ -183,26 +174,25 @@ fn nested(times: usize) -> Vec<u8> {
 #[test]
 fn nesting_is_limited_as_in_json() {
     // The object, `spec`, `versions`, its item, `schema` and `openAPIV3Schema` are six levels.
-    let deepest = crd(&nested(DEPTH_MAX - 6)).unwrap();
-    assert_eq!(height(&deepest), DEPTH_MAX - 5);
+    let deepest = crd(&nested(LIMITS.depth - 6)).unwrap();
     let object = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": deepest}}]}});
     assert!(serde_json::from_str::<Value>(&object.to_string()).is_ok());
-    let refusal = crd(&nested(DEPTH_MAX - 5)).unwrap_err();
+    let refusal = crd(&nested(LIMITS.depth - 5)).unwrap_err();
     assert!(refusal.starts_with("spec.versions[0].schema.openAPIV3Schema.not.not."));
     assert!(refusal.ends_with(".not: it is nested deeper than 127 levels"));
     assert!(crd(&nested(100_000)).is_err());
 }
 
 #[test]
-fn embedded_json_counts_towards_the_nesting_limit() {
+fn the_nesting_of_embedded_json_is_limited() {
     let json = |depth: usize| {
         let json = "[".repeat(depth) + &"]".repeat(depth);
         crd(&bytes(8, bytes(1, json)))
     };
-    assert!(json(DEPTH_MAX - 6).is_ok());
+    assert!(json(127).is_ok());
     assert_eq!(
-        json(DEPTH_MAX - 5).unwrap_err(),
-        "spec.versions[0].schema.openAPIV3Schema.default: it is nested deeper than 127 levels"
+        json(128).unwrap_err(),
+        "spec.versions[0].schema.openAPIV3Schema.default: json parse error: recursion limit exceeded at line 1 column 128"
     );
 }
 
@@ -210,13 +200,13 @@ fn embedded_json_counts_towards_the_nesting_limit() {
 fn the_number_of_values_of_a_small_body_is_limited() {
     // Empty containers of two bytes each, which become an object with a name and resources.
     let containers = |count: usize| bytes(2, [0x12, 0].repeat(count));
-    let fits = VALUES_MAX / 3 - 10;
+    let fits = LIMITS.values / 3 - 10;
     assert!(decoded(POD, &containers(fits)).is_ok());
     assert_eq!(
-        decoded(POD, &containers(VALUES_MAX / 3)).unwrap_err(),
-        "spec: it has more than 500000 values"
+        decoded(POD, &containers(LIMITS.values / 3)).unwrap_err(),
+        "spec.containers[166665].resources: it has more than 500000 values"
     );
-    let packed = bytes(2, bytes(14, bytes(4, vec![1; VALUES_MAX + 1])));
+    let packed = bytes(2, bytes(14, bytes(4, vec![1; LIMITS.values + 1])));
     assert_eq!(
         decoded(POD, &packed).unwrap_err(),
         "spec.securityContext.supplementalGroups: it has more than 500000 values"

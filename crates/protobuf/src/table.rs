@@ -6,15 +6,14 @@
 //! - the table is parsed once, by the first protobuf body, and not when a server is built;
 //! - the table contains every message that a field refers to, with its fields ordered by number.
 
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 /// The table of Kubernetes 1.36; its header explains the format.
-const V1_36: &str = include_str!("wire_v1_36.tsv");
+const V1_36: &str = include_str!("table/v1_36.tsv");
 
 /// The messages of all built-in kinds.
 #[derive(Debug)]
-pub(crate) struct Messages {
+pub struct Messages {
     all: Vec<Message>,
     /// Maps `apiVersion/Kind` to an index in `all`.
     kinds: BTreeMap<&'static str, MessageId>,
@@ -23,21 +22,21 @@ pub(crate) struct Messages {
 
 /// Index of a message in its [`Messages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MessageId(usize);
+pub struct MessageId(usize);
 
 /// One protobuf message: its fields, and how it is written as JSON.
 #[derive(Debug)]
-pub(crate) struct Message {
-    pub(crate) form: Form,
+pub struct Message {
+    pub form: Form,
     /// Whether it describes a kind, whose JSON also has `apiVersion` and `kind`.
-    pub(crate) is_kind: bool,
+    pub is_kind: bool,
     /// Strictly ascending by number; empty for forms with a JSON encoding of their own.
-    pub(crate) fields: Vec<Field>,
+    pub fields: Vec<Field>,
 }
 
 /// How a message is written as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     Object,
     /// The list in the message's only field; never null.
     List,
@@ -57,19 +56,21 @@ pub(crate) enum Form {
 
 /// One field of a [`Message`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Field {
+pub struct Field {
     number: u32,
     /// Name of the field in JSON.
-    pub(crate) name: &'static str,
-    pub(crate) container: Container,
-    pub(crate) value: Type,
-    pub(crate) presence: Presence,
+    pub name: &'static str,
+    pub container: Container,
+    pub value: Type,
+    pub presence: Presence,
 }
 
 /// Whether a field has one value, a list or a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Container {
+pub enum Container {
+    /// One value.
     One,
+    /// A list.
     List,
     /// A map with string keys.
     Map,
@@ -77,19 +78,26 @@ pub(crate) enum Container {
 
 /// Type of a field's value, of a list's item, or of a map's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Type {
+pub enum Type {
+    /// A boolean.
     Bool,
+    /// Bytes, which are base64 in JSON.
     Bytes,
+    /// A number with 64 bits that may have a fraction.
     Double,
+    /// A signed integer with 32 bits.
     Int32,
+    /// A signed integer with 64 bits.
     Int64,
+    /// A text.
     Text,
+    /// A message.
     Message(MessageId),
 }
 
 /// When a field appears in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Presence {
+pub enum Presence {
     /// Always present; the zero value if the field was not sent.
     Always,
     /// Its members are members of the parent.
@@ -110,7 +118,7 @@ impl Messages {
     /// # Panics
     ///
     /// Never: the table is part of the crate, and a test parses all of it.
-    pub(crate) fn builtin() -> &'static Messages {
+    pub fn builtin() -> &'static Messages {
         static MESSAGES: OnceLock<Messages> = OnceLock::new();
         MESSAGES.get_or_init(|| {
             Messages::parse(V1_36).expect("`cargo xtask kinds` writes messages that read back")
@@ -118,17 +126,30 @@ impl Messages {
     }
 
     /// The message of a kind; `None` if the kind is not built in.
-    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<MessageId> {
+    pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<MessageId> {
         let known = self.kinds.get(format!("{api_version}/{kind}").as_str());
         known.copied()
     }
 
+    /// Iterates over the kinds, as `apiVersion/Kind`, and their messages.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, MessageId)> {
+        self.kinds.iter().map(|(kind, id)| (*kind, *id))
+    }
+
     /// The message of `DeleteOptions`, which belongs to every group and version.
-    pub(crate) fn delete_options(&self) -> MessageId {
+    pub fn delete_options(&self) -> MessageId {
         self.delete_options
     }
 
-    pub(crate) fn get(&self, MessageId(at): MessageId) -> &Message {
+    /// Iterates over all messages.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Message> {
+        self.all.iter()
+    }
+
+    /// Returns a message.
+    #[inline]
+    pub fn get(&self, MessageId(at): MessageId) -> &Message {
         &self.all[at]
     }
 
@@ -179,7 +200,7 @@ impl Messages {
 
 impl Message {
     /// The index of the field with this number.
-    pub(crate) fn position(&self, number: u32) -> Option<usize> {
+    pub fn position(&self, number: u32) -> Option<usize> {
         self.fields
             .binary_search_by_key(&number, |field| field.number)
             .ok()
@@ -207,8 +228,23 @@ impl Form {
 // === impl Field ===
 
 impl Field {
+    /// Returns the number of the field in the bytes of a message.
+    #[inline]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether Go writes the field as JSON although the bytes do not contain it.
+    #[inline]
+    pub(crate) fn is_written_if_missing(&self) -> bool {
+        match self.presence {
+            Presence::Always | Presence::Inline | Presence::Nullable => true,
+            Presence::Nonzero | Presence::Sent => false,
+        }
+    }
+
     /// Whether its members are members of the parent.
-    pub(crate) fn is_inline(&self) -> bool {
+    pub fn is_inline(&self) -> bool {
         self.presence == Presence::Inline
     }
 
@@ -263,42 +299,6 @@ impl Type {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{Kind, Kinds};
-
-    #[test]
-    fn every_writable_kind_has_a_message() {
-        let kinds = Kinds::builtin();
-        let missing: Vec<_> = kinds
-            .iter()
-            .filter(|kind| {
-                let mut verbs = kind.verbs.iter();
-                verbs.any(|verb| verb == "create" || verb == "update")
-            })
-            .filter(|kind| {
-                let messages = Messages::builtin();
-                messages.of_kind(&kind.api_version(), &kind.kind).is_none()
-            })
-            .map(Kind::group_resource)
-            .collect();
-        assert_eq!(missing, [""; 0]);
-    }
-
-    #[test]
-    fn field_names_match_the_schema_table() {
-        let messages = Messages::builtin();
-        let schema = crate::kinds::schema::Schema::builtin();
-        for (kind, id) in &messages.kinds {
-            let (api_version, kind) = kind.rsplit_once('/').unwrap();
-            let definition = schema.of_kind(api_version, kind).unwrap();
-            for field in &messages.get(*id).fields {
-                assert!(
-                    definition.field(field.name).is_some(),
-                    "{kind} {}",
-                    field.name
-                );
-            }
-        }
-    }
 
     #[test]
     fn a_table_with_an_unknown_word_is_rejected() {

@@ -1,0 +1,279 @@
+//! [`FieldValue`]: visits the value, the list or the map of one field.
+
+use serde::{
+    de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor},
+    forward_to_deserialize_any,
+};
+
+use super::{Context, message::Level, value::ItemValue};
+use crate::{
+    error::{Error, Reason, Step},
+    scalar::Scalar,
+    table::{Container, Field, Presence, Type},
+    wire::{WireFields, WireValue},
+};
+
+/// The value of a field of a message.
+pub(super) struct FieldValue<'l, 'de, 'c> {
+    pub(super) context: &'c Context,
+    /// Nesting of the JSON value, from 1 for the outermost object.
+    pub(super) depth: usize,
+    pub(super) field: &'static Field,
+    /// The first value in the bytes; `None` if the bytes have no such field.
+    pub(super) first: Option<WireValue<'de>>,
+    /// The message, from which further items of a list or entries of a map are read.
+    pub(super) level: &'l mut Level<'de>,
+}
+
+impl<'de, 'c> FieldValue<'_, 'de, 'c> {
+    /// Returns the value of a field that has neither a list nor a map.
+    #[inline]
+    fn item(&self) -> ItemValue<'de, 'c> {
+        ItemValue {
+            context: self.context,
+            depth: self.depth,
+            value_type: self.field.value,
+            value: self.first,
+        }
+    }
+
+    /// Whether the field is missing, and Go writes null for it.
+    #[inline]
+    fn is_missing_null(&self) -> bool {
+        self.first.is_none()
+            && (self.field.presence == Presence::Nullable
+                // Go's nil slices and maps.
+                || self.field.container != Container::One
+                || self.field.value == Type::Bytes)
+    }
+}
+
+impl<'de> de::Deserializer<'de> for FieldValue<'_, 'de, '_> {
+    type Error = Error;
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.is_missing_null() {
+            return visitor.visit_unit();
+        }
+        match (self.field.container, self.first) {
+            (Container::List, Some(_)) => visitor.visit_seq(Items::new(self)),
+            (Container::Map, Some(_)) => visitor.visit_map(Entries {
+                field: self,
+                value: None,
+            }),
+            _ => self.item().deserialize_any(visitor),
+        }
+    }
+
+    #[inline]
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let is_null = self.is_missing_null()
+            || (self.field.container == Container::One && self.item().is_null()?);
+        if is_null {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
+    }
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.item().deserialize_enum(name, variants, visitor)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.field.container != Container::One {
+            while self.level.again(self.field.number())?.is_some() {}
+        }
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        seq tuple tuple_struct map struct identifier
+    }
+}
+
+/// Visits the values of a list, which may be numbers packed into one value.
+struct Items<'l, 'de, 'c> {
+    field: FieldValue<'l, 'de, 'c>,
+    packed: Option<WireFields<'de>>,
+    /// Number of visited items.
+    visited: usize,
+}
+
+impl<'l, 'de, 'c> Items<'l, 'de, 'c> {
+    #[inline]
+    fn new(field: FieldValue<'l, 'de, 'c>) -> Self {
+        Self {
+            field,
+            packed: None,
+            visited: 0,
+        }
+    }
+
+    /// Returns the next value, or `None` behind the last.
+    #[inline]
+    fn next_value(&mut self) -> Result<Option<WireValue<'de>>, Error> {
+        loop {
+            if let Some(packed) = &mut self.packed {
+                if !packed.is_empty() {
+                    return Ok(Some(WireValue::Varint(packed.varint()?)));
+                }
+                self.packed = None;
+            }
+            let next = match self.field.first.take() {
+                Some(first) => Some(first),
+                None => self.field.level.again(self.field.field.number())?,
+            };
+            match (self.field.field.value, next) {
+                (Type::Bool | Type::Int32 | Type::Int64, Some(WireValue::Bytes(packed))) => {
+                    self.packed = Some(WireFields::new(packed));
+                }
+                _ => return Ok(next),
+            }
+        }
+    }
+}
+
+impl<'de> SeqAccess<'de> for Items<'_, 'de, '_> {
+    type Error = Error;
+
+    #[inline]
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
+        let Some(value) = self.next_value()? else {
+            return Ok(None);
+        };
+        let at = self.visited;
+        self.visited += 1;
+        let item = ItemValue {
+            context: self.field.context,
+            depth: self.field.depth + 1,
+            value_type: self.field.field.value,
+            value: Some(value),
+        };
+        self.field.context.count()?;
+        let item = seed.deserialize(item);
+        item.map(Some)
+            .map_err(|error| error.below(Step::Item(at)))
+    }
+}
+
+/// Visits the entries of a map; each is a message `{1: key, 2: value}`.
+struct Entries<'l, 'de, 'c> {
+    field: FieldValue<'l, 'de, 'c>,
+    /// The value of the entry whose key was visited last, with the bytes of the key.
+    value: Option<(&'de [u8], Option<WireValue<'de>>)>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'_, 'de, '_> {
+    type Error = Error;
+
+    #[inline]
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
+        let next = match self.field.first.take() {
+            Some(first) => Some(first),
+            None => self.field.level.again(self.field.field.number())?,
+        };
+        let Some(entry) = next else {
+            return Ok(None);
+        };
+        self.field.context.count()?;
+        let (mut key, mut value) = (&[][..], None);
+        for field in WireFields::new(entry.bytes()?) {
+            match field? {
+                (1, field) => key = field.bytes()?,
+                (2, field) => value = Some(field),
+                _ => {}
+            }
+        }
+        self.value = Some((key, value));
+        let key = Scalar::of(Type::Text, WireValue::Bytes(key))?;
+        seed.deserialize(ScalarValue(key)).map(Some)
+    }
+
+    #[inline]
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {
+        let (key, value) = self
+            .value
+            .take()
+            .ok_or_else(|| Reason::new("a value was requested before its key"))?;
+        let value_type = self.field.field.value;
+        let item = ItemValue {
+            context: self.field.context,
+            depth: self.field.depth + 1,
+            value_type,
+            value,
+        };
+        seed.deserialize(item).map_err(|error| {
+            error.below(Step::Key(String::from_utf8_lossy(key).into_owned()))
+        })
+    }
+}
+
+/// A scalar as a deserializer.
+pub(crate) struct ScalarValue<'de>(pub(crate) Scalar<'de>);
+
+impl<'de> de::Deserializer<'de> for ScalarValue<'de> {
+    type Error = Error;
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.0.visit(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Scalar::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match self.0 {
+            Scalar::Text(text) => {
+                visitor.visit_enum(de::value::CowStrDeserializer::<Error>::new(text))
+            }
+            other => other.visit(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        seq tuple tuple_struct map struct identifier ignored_any
+    }
+}

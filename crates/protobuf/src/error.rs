@@ -1,0 +1,123 @@
+//! [`Error`]: why bytes do not decode, and the JSON path of the field that caused it.
+
+use std::{borrow::Cow, fmt};
+
+use serde::de::{self, Expected, Unexpected};
+
+use crate::wire::WireError;
+
+/// Why a message does not decode as a type.
+///
+/// The text begins with the field's path in JSON, such as `spec.containers[1].name`. The error never quotes a
+/// value of the message; the text of a type's own error is only shown if the type quotes none.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// Steps of the field's path, from the innermost to the outermost.
+    path: Vec<Step>,
+    reason: Reason,
+}
+
+/// One step of a field's path.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Member(&'static str),
+    Item(usize),
+    Key(String),
+}
+
+/// Why a value does not decode, without its field.
+#[derive(Debug)]
+pub(crate) struct Reason(Cow<'static, str>);
+
+impl Reason {
+    pub(crate) fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<WireError> for Reason {
+    fn from(error: WireError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error {
+    /// Returns the field's path in JSON; empty if the whole message is invalid.
+    pub fn path(&self) -> String {
+        let mut path = String::new();
+        for step in self.0.path.iter().rev() {
+            match step {
+                Step::Member(name) if path.is_empty() => path.push_str(name),
+                Step::Member(name) => path.extend([".", name]),
+                Step::Item(index) => path.push_str(&format!("[{index}]")),
+                Step::Key(key) => path.extend(["[", key, "]"]),
+            }
+        }
+        path
+    }
+
+    /// Returns the reason without the path.
+    pub fn reason(&self) -> &str {
+        &self.0.reason.0
+    }
+
+    /// Adds the step that leads to the value of the error.
+    pub(crate) fn below(mut self, step: Step) -> Self {
+        self.0.path.push(step);
+        self
+    }
+}
+
+impl From<Reason> for Error {
+    fn from(reason: Reason) -> Self {
+        let path = Vec::new();
+        Self(Box::new(Inner { path, reason }))
+    }
+}
+
+impl From<WireError> for Error {
+    fn from(error: WireError) -> Self {
+        Reason::from(error).into()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path();
+        if !path.is_empty() {
+            write!(f, "{path}: ")?;
+        }
+        self.0.reason.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl de::Error for Error {
+    fn custom<T: fmt::Display>(text: T) -> Self {
+        Reason::new(text.to_string()).into()
+    }
+
+    // The provided methods quote the value, which may be secret.
+
+    fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Reason::new(format!("another type than expected, which is {expected}")).into()
+    }
+
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Reason::new(format!("another value than expected, which is {expected}")).into()
+    }
+
+    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
+        Reason::new(format!("none of the values {}", expected.join(", "))).into()
+    }
+}

@@ -1,0 +1,218 @@
+//! Values that are one JSON value: scalars, and messages with their own JSON encoding.
+//!
+//! Guarantees: the value equals what Go's types write as JSON after reading the same bytes. A value that they
+//! can't write is an error.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use jiff::{SignedDuration, Timestamp};
+use serde::de::{Deserializer as _, Visitor};
+
+use crate::{
+    error::{Error, Reason},
+    table::{Form, Type},
+    wire::{WireFields, WireValue},
+};
+
+/// The first second of year 1: Go's zero time, and the minimum of RFC 3339.
+/// The maximum is that of [`Timestamp`].
+const FIRST_SECOND: i64 = -62_135_596_800;
+
+/// Up to this value a double represents every integer exactly.
+const INTEGRAL_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// A value that is neither a JSON object nor a list, except in [`Scalar::Json`].
+#[derive(Debug)]
+pub(crate) enum Scalar<'de> {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    Double(f64),
+    Text(Cow<'de, str>),
+    /// The bytes of a JSON value.
+    Json(&'de [u8]),
+}
+
+impl<'de> Scalar<'de> {
+    /// Reads a value of a type that is not a message.
+    pub(crate) fn of(value_type: Type, value: WireValue<'de>) -> Result<Self, Reason> {
+        match (value_type, value) {
+            (Type::Text, WireValue::Bytes(bytes)) => Ok(text(bytes)),
+            (Type::Bool, WireValue::Varint(number)) => Ok(Self::Bool(number != 0)),
+            (Type::Int32, WireValue::Varint(number)) => Ok(Self::Integer(int32(number).into())),
+            (Type::Int64, WireValue::Varint(number)) => Ok(Self::Integer(number.cast_signed())),
+            (Type::Double, WireValue::Fixed64(bits)) => double(f64::from_bits(bits)),
+            (Type::Bytes, WireValue::Bytes(bytes)) => {
+                Ok(Self::Text(STANDARD.encode(bytes).into()))
+            }
+            (_, value) => Err(value.unexpected().into()),
+        }
+    }
+
+    /// Returns the zero value of a type that is not a message.
+    pub(crate) fn zero(value_type: Type) -> Self {
+        match value_type {
+            Type::Bool => Self::Bool(false),
+            Type::Int32 | Type::Int64 | Type::Double => Self::Integer(0),
+            Type::Text | Type::Bytes => Self::Text(Cow::Borrowed("")),
+            Type::Message(_) => Self::Null,
+        }
+    }
+
+    /// Reads a message with its own JSON encoding.
+    pub(crate) fn special(form: Form, bytes: &'de [u8]) -> Result<Self, Reason> {
+        match form {
+            Form::IntOrString => int_or_string(bytes),
+            Form::Json => Ok(match only(bytes)? {
+                None | Some([]) => Self::Null,
+                Some(json) => Self::Json(json),
+            }),
+            Form::Quantity => Ok(match only(bytes)? {
+                None | Some([]) => Self::Text(Cow::Borrowed("0")),
+                Some(bytes) => text(bytes),
+            }),
+            Form::Time => time(bytes, false),
+            Form::MicroTime => time(bytes, true),
+            Form::Object | Form::List | Form::Either => Ok(Self::Null),
+        }
+    }
+
+    /// Passes the value to a visitor.
+    pub(crate) fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self {
+            Self::Null => visitor.visit_unit(),
+            Self::Bool(value) => visitor.visit_bool(value),
+            Self::Integer(value) => visitor.visit_i64(value),
+            Self::Double(value) => visitor.visit_f64(value),
+            Self::Text(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
+            Self::Text(Cow::Owned(text)) => visitor.visit_string(text),
+            Self::Json(json) => embedded(json, visitor),
+        }
+    }
+}
+
+/// Whether the bytes of a message with its own JSON encoding are the JSON value null.
+pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
+    match form {
+        Form::Time | Form::MicroTime if bytes.is_empty() => Ok(true),
+        Form::Time | Form::MicroTime | Form::Json => {
+            Ok(matches!(Scalar::special(form, bytes)?, Scalar::Null))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Passes an embedded JSON value to a visitor.
+fn embedded<'de, V: Visitor<'de>>(json: &'de [u8], visitor: V) -> Result<V::Value, Error> {
+    use serde_json::error::Category;
+
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    let value = deserializer.deserialize_any(visitor);
+    let value = value.and_then(|value| deserializer.end().map(|()| value));
+    value.map_err(|error| {
+        // The text of an error of the type quotes the value.
+        let text = match error.classify() {
+            Category::Data => format!(
+                "a value of another type than expected in the JSON at line {} column {}",
+                error.line(),
+                error.column()
+            ),
+            Category::Io | Category::Syntax | Category::Eof => format!("json parse error: {error}"),
+        };
+        Reason::new(text).into()
+    })
+}
+
+/// Reads a text; replaces invalid UTF-8, which protobuf allows and JSON can't represent.
+fn text(bytes: &[u8]) -> Scalar<'_> {
+    Scalar::Text(String::from_utf8_lossy(bytes))
+}
+
+/// Keeps the lower 32 bits, as Go does.
+fn int32(number: u64) -> i32 {
+    let [a, b, c, d, ..] = number.to_le_bytes();
+    i32::from_le_bytes([a, b, c, d])
+}
+
+/// Reads a double; an integral number becomes an integer, as Go writes it without a fraction.
+fn double(number: f64) -> Result<Scalar<'static>, Reason> {
+    if number.fract() == 0.0 && number.abs() <= INTEGRAL_MAX {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it is integral and within 54 bits"
+        )]
+        let integer = number as i64;
+        return Ok(Scalar::Integer(integer));
+    }
+    if number.is_finite() {
+        Ok(Scalar::Double(number))
+    } else {
+        Err(Reason::new("a number that JSON can't represent"))
+    }
+}
+
+/// Reads `{1: type, 2: integer, 3: text}`; type 0 is an integer and type 1 a text.
+fn int_or_string(bytes: &[u8]) -> Result<Scalar<'_>, Reason> {
+    let (mut kind, mut integer, mut string) = (0, Scalar::Integer(0), text(b""));
+    for field in WireFields::new(bytes) {
+        match field? {
+            (1, WireValue::Varint(number)) => kind = number,
+            (2, value) => integer = Scalar::of(Type::Int32, value)?,
+            (3, value) => string = Scalar::of(Type::Text, value)?,
+            (1, value) => return Err(value.unexpected().into()),
+            _ => {}
+        }
+    }
+    match kind {
+        0 => Ok(integer),
+        1 => Ok(string),
+        _ => Err(Reason::new("impossible IntOrString.Type")),
+    }
+}
+
+/// Returns the bytes in field 1 of a message without other fields.
+fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
+    let mut found = None;
+    for field in WireFields::new(bytes) {
+        let (number, value) = field?;
+        if number == 1 {
+            found = Some(value.bytes()?);
+        }
+    }
+    Ok(found)
+}
+
+/// Reads `{1: seconds, 2: nanoseconds}` since 1970; an absent value is Go's zero time, which is null in JSON.
+fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'_>, Reason> {
+    if bytes.is_empty() {
+        return Ok(Scalar::Null);
+    }
+    let (mut seconds, mut nanos) = (0, 0);
+    for field in WireFields::new(bytes) {
+        match field? {
+            (1, WireValue::Varint(number)) => seconds = number.cast_signed(),
+            (2, WireValue::Varint(number)) => nanos = int32(number),
+            (1 | 2, value) => return Err(value.unexpected().into()),
+            _ => {}
+        }
+    }
+    // `Time` has no fraction; `MicroTime` truncates it.
+    let nanos = if micro { nanos / 1_000 * 1_000 } else { 0 };
+    let time = Timestamp::from_second(seconds)
+        .and_then(|time| time.checked_add(SignedDuration::from_nanos(i64::from(nanos))))
+        .ok()
+        .filter(|time| time.as_second() >= FIRST_SECOND)
+        .ok_or_else(|| Reason::new("a time that RFC 3339 can't represent"))?;
+    if time.as_second() == FIRST_SECOND && time.subsec_nanosecond() == 0 {
+        return Ok(Scalar::Null);
+    }
+    Ok(Scalar::Text(Cow::Owned(if micro {
+        format!("{time:.6}")
+    } else {
+        time.to_string()
+    })))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Decoding of each scalar, and of each message with its own JSON encoding.
+
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::*;
+use crate::{
+    de::ScalarValue,
+    tests::{bytes, varint},
+};
+
+fn told(result: Result<Scalar<'_>, Reason>) -> String {
+    let value = result.map_err(Error::from);
+    match value.and_then(|value| Value::deserialize(ScalarValue(value))) {
+        Ok(value) => value.to_string(),
+        Err(error) => format!("refused: {error}"),
+    }
+}
+
+fn one(value_type: Type, value: WireValue<'_>) -> String {
+    told(Scalar::of(value_type, value))
+}
+
+fn form(form: Form, bytes: &[u8]) -> String {
+    told(Scalar::special(form, bytes))
+}
+
+#[test]
+fn integers_keep_their_sign_and_int32_its_lower_bits() {
+    let minus_two = u64::MAX - 1;
+    assert_eq!(one(Type::Int32, WireValue::Varint(minus_two)), "-2");
+    assert_eq!(one(Type::Int64, WireValue::Varint(minus_two)), "-2");
+    assert_eq!(one(Type::Int32, WireValue::Varint((1 << 32) + 7)), "7");
+    assert_eq!(
+        one(Type::Int64, WireValue::Varint((1 << 32) + 7)),
+        "4294967303"
+    );
+    assert_eq!(one(Type::Bool, WireValue::Varint(0)), "false");
+    assert_eq!(one(Type::Bool, WireValue::Varint(2)), "true");
+}
+
+#[test]
+fn doubles_have_a_fraction_only_where_they_need_one() {
+    let double = |number: f64| one(Type::Double, WireValue::Fixed64(number.to_bits()));
+    assert_eq!(double(10.0), "10");
+    assert_eq!(double(-0.5), "-0.5");
+    assert_eq!(double(9_007_199_254_740_992.0), "9007199254740992");
+    assert_eq!(double(1e300), "1e+300");
+    assert_eq!(double(f64::NAN), "refused: a number that JSON can't represent");
+    assert_eq!(
+        double(f64::INFINITY),
+        "refused: a number that JSON can't represent"
+    );
+}
+
+#[test]
+fn bytes_are_base64_and_invalid_utf8_is_replaced() {
+    assert_eq!(one(Type::Bytes, WireValue::Bytes(b"\0\xff?")), r#""AP8/""#);
+    assert_eq!(one(Type::Text, WireValue::Bytes("ä".as_bytes())), r#""ä""#);
+    assert_eq!(one(Type::Text, WireValue::Bytes(b"a\xff")), "\"a\u{fffd}\"");
+}
+
+#[test]
+fn a_scalar_with_the_wrong_wire_type_is_rejected() {
+    let wrong = "refused: proto: wrong wireType = ";
+    for value_type in [Type::Bool, Type::Int32, Type::Int64, Type::Double] {
+        assert_eq!(one(value_type, WireValue::Bytes(b"1")), format!("{wrong}2"));
+    }
+    for value_type in [Type::Text, Type::Bytes, Type::Double] {
+        assert_eq!(one(value_type, WireValue::Varint(1)), format!("{wrong}0"));
+    }
+    assert_eq!(one(Type::Int64, WireValue::Fixed64(1)), format!("{wrong}1"));
+    assert_eq!(one(Type::Int32, WireValue::Fixed32), format!("{wrong}5"));
+    assert_eq!(one(Type::Text, WireValue::Group), format!("{wrong}3"));
+}
+
+#[test]
+fn an_int_or_string_follows_its_type() {
+    let read = |parts: &[Vec<u8>]| form(Form::IntOrString, &parts.concat());
+    let both = [varint(2, u64::MAX), bytes(3, "25%")];
+    assert_eq!(read(&both), "-1");
+    assert_eq!(read(&[&[varint(1, 1)], &both[..]].concat()), r#""25%""#);
+    assert_eq!(read(&[varint(1, 1)]), r#""""#);
+    assert_eq!(read(&[varint(9, 1)]), "0");
+    assert_eq!(
+        read(&[varint(1, 2)]),
+        "refused: impossible IntOrString.Type"
+    );
+    assert_eq!(read(&[bytes(1, "")]), "refused: proto: wrong wireType = 2");
+    assert_eq!(read(&[bytes(2, "")]), "refused: proto: wrong wireType = 2");
+    assert_eq!(read(&[varint(3, 1)]), "refused: proto: wrong wireType = 0");
+}

@@ -1,0 +1,221 @@
+//! Kubernetes' own pairs of protobuf and JSON, and malformed bytes.
+
+use std::{io::Read as _, sync::OnceLock};
+
+use flate2::read::GzDecoder;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+mod kinds;
+
+/// One object of each kind with every field set, in both formats, as written by `cargo xtask kinds`.
+const CORPUS: &[u8] = include_bytes!("corpus_v1_36.tsv.gz");
+
+/// Limits above all that a test needs.
+pub(super) const LIMITS: Limits = Limits {
+    depth: 127,
+    values: 500_000,
+};
+
+/// Returns a length-delimited field: text, bytes or a message.
+pub(super) fn bytes(number: u32, bytes: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut field = Vec::new();
+    put_bytes(number, bytes.as_ref(), &mut field);
+    field
+}
+
+/// Returns a varint field.
+pub(super) fn varint(number: u32, value: u64) -> Vec<u8> {
+    let mut field = Vec::new();
+    put_varint(number, value, &mut field);
+    field
+}
+
+/// Decodes a message of a built-in kind to JSON, without `apiVersion` and `kind`.
+pub(super) fn decoded(kind: (&str, &str), raw: &[u8]) -> Result<Value, String> {
+    let id = Messages::builtin().of_kind(kind.0, kind.1).unwrap();
+    decode(id, raw, LIMITS).map_err(|error| error.to_string())
+}
+
+/// One object of a kind, in both formats.
+struct Pair {
+    api_version: String,
+    kind: String,
+    /// The message with its envelope.
+    protobuf: Vec<u8>,
+    json: Value,
+}
+
+impl Pair {
+    /// Returns the message without its envelope.
+    fn raw(&self) -> &[u8] {
+        let envelope = self.protobuf.strip_prefix(&Envelope::MAGIC).unwrap();
+        let envelope = Envelope::read(envelope).unwrap();
+        assert_eq!((&*envelope.api_version, &*envelope.kind), (&*self.api_version, &*self.kind));
+        envelope.raw
+    }
+
+    fn message(&self) -> MessageId {
+        let found = Messages::builtin().of_kind(&self.api_version, &self.kind);
+        found.unwrap_or_else(|| Messages::builtin().delete_options())
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&self, raw: &[u8]) -> Result<T, Error> {
+        decode_with(self.message(), raw, LIMITS, |message| {
+            T::deserialize(message.with_type_meta(&self.api_version, &self.kind))
+        })
+    }
+}
+
+/// Returns all pairs, which are parsed once, because there are many mutations.
+fn pairs() -> &'static [Pair] {
+    static PAIRS: OnceLock<Vec<Pair>> = OnceLock::new();
+    PAIRS.get_or_init(|| {
+        let mut lines = String::new();
+        GzDecoder::new(CORPUS).read_to_string(&mut lines).unwrap();
+        lines.lines().map(pair).collect()
+    })
+}
+
+fn pair(line: &str) -> Pair {
+    let columns: Vec<_> = line.split('\t').collect();
+    let (api_version, kind) = columns[0].rsplit_once('/').unwrap();
+    let digits = columns[1].as_bytes().chunks(2);
+    let protobuf = digits
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect();
+    Pair {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        protobuf,
+        json: serde_json::from_str(columns[2]).unwrap(),
+    }
+}
+
+#[test]
+fn every_kind_decodes_to_kubernetes_json() {
+    for pair in pairs() {
+        let decoded: Value = pair.read(pair.raw()).unwrap();
+        let (version, kind) = (&pair.api_version, &pair.kind);
+        assert!(decoded == pair.json, "{version} {kind}\n{decoded:#}\n{:#}", pair.json);
+    }
+    let unproven: Vec<_> = Messages::builtin()
+        .kinds()
+        .map(|(kind, _)| kind)
+        .filter(|kind| {
+            let is_it = |pair: &Pair| format!("{}/{}", pair.api_version, pair.kind) == **kind;
+            !pairs().iter().any(is_it)
+        })
+        .collect();
+    assert_eq!(unproven, ["apiregistration.k8s.io/v1/APIService"]);
+}
+
+#[test]
+fn the_kind_without_a_pair_decodes() {
+    let service = [bytes(1, "ns"), bytes(2, "name"), varint(3, 443)].concat();
+    let spec = [
+        bytes(1, service),
+        bytes(2, "g"),
+        bytes(3, "v1"),
+        varint(4, 1),
+        bytes(5, "CA"),
+        varint(7, 100),
+        varint(8, 15),
+    ]
+    .concat();
+    let condition = [bytes(1, "Available"), bytes(2, "True"), bytes(3, "")].concat();
+    let metadata = bytes(1, bytes(1, "v1.g"));
+    let raw = [metadata, bytes(2, spec), bytes(3, bytes(1, condition))].concat();
+    let wanted = json!({
+        "metadata": {"name": "v1.g"},
+        "spec": {
+            "service": {"namespace": "ns", "name": "name", "port": 443},
+            "group": "g",
+            "version": "v1",
+            "insecureSkipTLSVerify": true,
+            "caBundle": "Q0E=",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 15,
+        },
+        "status": {"conditions": [{"type": "Available", "status": "True", "lastTransitionTime": null}]},
+    });
+    assert_eq!(decoded(("apiregistration.k8s.io/v1", "APIService"), &raw).unwrap(), wanted);
+}
+
+/// Returns the fields of a message in descending order, and those of the messages in it.
+fn reversed(id: MessageId, raw: &[u8]) -> Vec<u8> {
+    let message = Messages::builtin().get(id);
+    let fields: Vec<_> = WireFields::new(raw).map(Result::unwrap).collect();
+    let mut turned = Vec::new();
+    // Fields with one number stay in their order, which is that of a list's items.
+    for fields in fields.chunk_by(|a, b| a.0 == b.0).rev() {
+        for (number, value) in fields {
+            let field = &message.fields[message.position(*number).unwrap()];
+            match (field.value, field.container, *value) {
+                (Type::Message(inner), Container::One | Container::List, WireValue::Bytes(raw))
+                    if !Messages::builtin().get(inner).fields.is_empty() =>
+                {
+                    put_bytes(*number, &reversed(inner, raw), &mut turned);
+                }
+                (_, _, WireValue::Bytes(raw)) => put_bytes(*number, raw, &mut turned),
+                (_, _, WireValue::Varint(value)) => put_varint(*number, value, &mut turned),
+                (_, _, WireValue::Fixed64(bits)) => put_fixed64(*number, bits, &mut turned),
+                (_, _, other) => unreachable!("{other:?}"),
+            }
+        }
+    }
+    turned
+}
+
+#[test]
+fn the_order_of_fields_does_not_change_an_object() {
+    for pair in pairs() {
+        let turned = reversed(pair.message(), pair.raw());
+        assert_eq!(turned.len(), pair.raw().len());
+        let decoded: Value = pair.read(&turned).unwrap();
+        assert_eq!(decoded, pair.json, "{} {}", pair.api_version, pair.kind);
+    }
+}
+
+#[test]
+fn members_of_a_parent_are_nested_at_most_twice() {
+    fn depth(message: &Message) -> usize {
+        let inlined = message.fields.iter().filter(|field| field.is_inline());
+        let depths = inlined.map(|field| match field.value {
+            Type::Message(id) => 1 + depth(Messages::builtin().get(id)),
+            _ => 0,
+        });
+        depths.max().unwrap_or_default()
+    }
+    let messages = Messages::builtin().all();
+    assert_eq!(messages.map(depth).max(), Some(de::INLINE_MAX));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_result_in_an_object_or_an_error(
+        pair in 0..71_usize,
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in any::<prop::sample::Index>(),
+        cuts in any::<bool>(),
+    ) {
+        let pair = &pairs()[pair % pairs().len()];
+        let mut raw = pair.raw().to_vec();
+        for (place, byte) in edits {
+            let place = place.index(raw.len());
+            raw[place] = byte;
+        }
+        if cuts {
+            raw.truncate(cut.index(raw.len()));
+        }
+        if let Ok(decoded) = pair.read::<Value>(&raw) {
+            // An accepted object can be written and parsed again.
+            let text = decoded.to_string();
+            prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), decoded);
+        }
+        // The typed object is the one that the JSON of the same bytes results in.
+        kinds::compare(pair, &raw);
+    }
+}

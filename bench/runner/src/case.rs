@@ -215,8 +215,8 @@ pub(crate) fn at_rate(name: &str, rate: usize) -> String {
 
 fn paced(plan: &Plan) -> Vec<Case> {
     let at = |rate| {
-        // At the higher rate these events include a garbage collection of client-go; those of two seconds may
-        // not.
+        // At the higher rate, the full plan's ten seconds of events include a garbage collection of
+        // client-go. Two seconds of events may not include one.
         let events = plan.paced * rate;
         growing().into_iter().map(move |case| Case {
             name: at_rate(&case.name, rate),

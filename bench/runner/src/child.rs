@@ -33,8 +33,7 @@ pub(crate) struct Programs {
     chunks: Chunks,
 }
 
-/// The points at which the source splits list and watch responses into chunks: the values of `source
-/// --chunks`.
+/// The points at which the source splits list and watch responses into chunks, as in `source --chunks`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Chunks {
     /// At the same points as kube-apiserver

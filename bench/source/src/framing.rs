@@ -259,8 +259,8 @@ impl ListMeta {
 
 // === impl EventHead ===
 
-/// The bytes of a protobuf event up to the message of its object: `length, WatchEvent{1: type, 2:
-/// RawExtension{1: envelope}}`.
+/// The bytes of a protobuf event up to the message of its object:
+/// `length, WatchEvent{1: type, 2: RawExtension{1: envelope}}`.
 struct EventHead<'a> {
     event: EventType,
     envelope: &'a [u8],

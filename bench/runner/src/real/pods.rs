@@ -22,7 +22,7 @@ const PARALLEL: usize = 32;
 /// is changed equally often unless this number divides the number of pods.
 const STEP: usize = 7_919;
 
-/// Query parameter with the field manager that creates a pod, as the ReplicaSet controller does in a cluster.
+/// Query parameter with the field manager that creates a pod, as the `ReplicaSet` controller does in a cluster.
 const CREATOR: &str = "fieldManager=kube-controller-manager";
 
 /// Query parameter with the field manager that patches the status of a pod, as in a cluster.

@@ -89,7 +89,7 @@ pub(super) struct Workload {
     pub(super) stage: &'static str,
     pub(super) domain: &'static str,
     pub(super) component: &'static str,
-    /// Hash of the pod template, as in the name of the ReplicaSet.
+    /// Hash of the pod template, as in the name of the `ReplicaSet`.
     pub(super) hash: String,
     /// Number that determines the share of this workload in all objects, relative to the weights of other
     /// workloads.

@@ -18,8 +18,8 @@ const SEED: u64 = 1;
 /// Maximum number of concurrent write requests.
 const PARALLEL: usize = 32;
 
-/// Distance between the indexes of two pods that are changed in sequence. It is a prime number, so every pod
-/// is changed equally often unless this number divides the number of pods.
+/// Distance between the indexes of two pods that are changed in sequence. It is a prime number. Unless it
+/// divides the number of pods, a full round changes every pod once.
 const STEP: usize = 7_919;
 
 /// Query parameter with the field manager that creates a pod, as the `ReplicaSet` controller does in a cluster.

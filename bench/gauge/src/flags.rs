@@ -41,10 +41,10 @@ pub struct Flags {
 /// The server from which a measured program lists and watches objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server<'a> {
-    /// The neutral source, a server of generated objects that accepts commands; the value is its `http://`
+    /// The neutral source, a server of generated objects that accepts commands. The value is its `http://`
     /// address.
     Neutral(&'a str),
-    /// A real API server; the value is the path of its kubeconfig.
+    /// A real API server. The value is the path of its kubeconfig.
     Real(&'a PathBuf),
 }
 

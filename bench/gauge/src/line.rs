@@ -27,8 +27,8 @@ pub struct Line {
     pub steady_freed_kib: Option<u64>,
     /// Number of events that the handler received in the watch phase.
     pub events: u64,
-    /// Requested number of events per second in the watch phase; 0 requests events as fast as the program
-    /// reads them.
+    /// Requested number of events per second in the watch phase. The value 0 requests events as fast as the
+    /// program reads them.
     pub rate: u64,
     /// Events per second in the watch phase. The time starts when the program requests the events from the
     /// source, and ends when the handler receives the last event.

@@ -1,7 +1,7 @@
 //! Runs and measures the phases of a measured program: sync, pause, watch, relists.
 //!
 //! Guarantees: all Rust programs run the same phases. The cost of a phase covers the time from its start to
-//! its end. During a phase, the program does nothing but run the informer; the relist phase also polls the
+//! its end. During a phase, the program runs only the informer. In the relist phase, it also polls the
 //! source.
 //!
 //! This module does not start the informer.
@@ -31,7 +31,7 @@ const ASK: Duration = Duration::from_millis(50);
 /// client is at most one minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// The wall time and the CPU time at which a phase starts.
+/// The time at which a phase starts, and the CPU time that the process has used until then.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     at: Instant,

@@ -13,10 +13,10 @@ use tokio::{
 
 use crate::flags::Server;
 
-/// The server from which the measured program reads, as the recipient of commands.
+/// The server from which the measured program reads. Only the neutral source accepts commands.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// The neutral source, which accepts commands.
+    /// The neutral source, a server of generated objects for benchmarks.
     Neutral(Neutral),
     /// A real API server. The parent process changes objects on this server when the measured program prints
     /// `ready`.
@@ -55,7 +55,7 @@ impl Source {
     /// Returns the neutral source, which can expire revisions and count watches.
     ///
     /// # Errors
-    /// Returns an error for a real server, which can't do so.
+    /// Returns an error for a real server, which can't expire revisions on request.
     pub(crate) fn neutral(&self) -> Result<&Neutral> {
         match self {
             Self::Neutral(source) => Ok(source),

@@ -49,8 +49,8 @@ pub(crate) struct Case {
     pub(crate) source: Option<u32>,
     /// Number of rounds that measure this case, starting with the first round.
     pub(crate) rounds: usize,
-    /// Name of the same case with fewer pods, and the number of pods of this case as a multiple of those
-    /// pods. `None` for a case whose memory is not estimated.
+    /// Name of the same case with fewer pods, and the factor by which this case has more pods. `None` for a
+    /// case that runs without an estimate of its memory.
     smaller: Option<(String, u32)>,
 }
 
@@ -75,8 +75,9 @@ impl Case {
 
     /// Returns whether the machine has enough memory for this case.
     ///
-    /// The estimate multiplies the peak memory of the same case with fewer pods. Returns true if no such case
-    /// is set, and false if that case was not measured.
+    /// The estimate is the peak memory of the same case with fewer pods, multiplied by the factor in
+    /// `smaller`. Returns true if `smaller` is `None`, and false if the case with fewer pods was not
+    /// measured.
     pub(crate) fn has_room(&self, samples: &Samples, available_kib: f64) -> bool {
         let Some((smaller, times)) = &self.smaller else {
             return true;

@@ -26,7 +26,7 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// Seed with which the source generates its pods. All runs use the same seed, so they serve the same pods.
 const SEED: &str = "1";
 
-/// Paths of the benchmark programs, and the chunk size that the source uses.
+/// Paths of the benchmark programs, and the rule by which the source splits responses into chunks.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,

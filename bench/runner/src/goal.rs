@@ -33,12 +33,12 @@ impl Bound {
 /// The calculation of a goal's value from the medians of measured cases.
 #[derive(Clone, Debug)]
 enum Value {
-    /// The median of our case divided by the median of the case `theirs`.
+    /// The median of the goal's case divided by the median of the case `theirs`.
     Ratio { theirs: String },
-    /// The median of our case multiplied by `factor`, which converts the unit.
+    /// The median of the goal's case multiplied by `factor`, which converts the unit.
     Alone { factor: f64 },
-    /// The cost of one additional handler: the median of our case with 64 handlers minus the median of our
-    /// case with one handler (named `one`), divided by 63.
+    /// The cost of one additional handler. It is the median of the goal's case, which has 64 handlers, minus
+    /// the median of the case `one`, which has one handler, divided by 63.
     PerHandler { one: String },
 }
 
@@ -48,7 +48,7 @@ enum Value {
 pub(crate) struct Goal {
     pub(crate) topic: Topic,
     pub(crate) what: &'static str,
-    /// Name of the case that runs the informer of this project.
+    /// Name of the goal's case, which runs the informer of this project.
     pub(crate) case: String,
     field: &'static str,
     value: Value,
@@ -74,7 +74,7 @@ impl Goal {
         }
     }
 
-    /// Returns the name of the case with which the goal compares our case. Returns an empty string if the
+    /// Returns the name of the case with which the goal compares its own case. Returns an empty string if the
     /// goal compares nothing.
     pub(crate) fn against(&self) -> &str {
         match &self.value {

@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) topics: Vec<Topic>,
     /// Number of events that the source sends without a rate limit.
     pub(crate) events: usize,
-    /// Duration of the measurement at each of the fixed [`RATES`], in seconds of events.
+    /// Duration of the events that the source sends at each of the fixed [`RATES`], in seconds.
     pub(crate) paced: usize,
     pub(crate) relists: usize,
     pub(crate) readers: &'static [usize],
@@ -49,7 +49,7 @@ pub(crate) struct Plan {
 pub(crate) const RATES: [usize; 2] = [1_000, 4_000];
 
 impl Plan {
-    /// Returns the plan whose results are in `BENCHMARKING.md`.
+    /// Returns the plan of a complete run, whose results are published in `BENCHMARKING.md`.
     pub(crate) fn full(rounds: usize, pods: u32) -> Self {
         Self {
             rounds,

@@ -4,7 +4,7 @@
 //! - A body has the bytes that an API server sends, wherever a client could detect a difference.
 //! - A body is split into the same writes as by an API server, so its chunks have the same boundaries.
 //!
-//! The objects themselves are written by [`Writer`].
+//! This module does not generate the objects; [`Writer`] does.
 
 use crate::chunks::Output;
 use crate::corpus::{Version, Writer};
@@ -264,7 +264,7 @@ impl ListMeta {
 struct EventHead<'a> {
     event: EventType,
     envelope: &'a [u8],
-    /// Length of the object's message, in bytes.
+    /// Length in bytes of the protobuf message of the object.
     message: usize,
 }
 

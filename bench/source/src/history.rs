@@ -29,7 +29,7 @@ pub(crate) struct History {
     kept: VecDeque<Version>,
     /// Number of changes that were recorded, including changes that are no longer in `kept`.
     count: u64,
-    /// Minimum number of preceding changes that a valid [`Moment`] has.
+    /// Minimum number of changes that precede a valid [`Moment`].
     floor: u64,
     /// Minimum revision that is not too old. After an expiry, it is higher than the revision of the last
     /// change.

@@ -52,13 +52,13 @@ pub(crate) fn put_head(out: &mut Vec<u8>, number: u32, len: usize) {
     put_varint(out, len as u64);
 }
 
-/// Appends the field `number` with the type `bytes` or `string` to `out`.
+/// Appends a field of the type `bytes` or `string` to `out`. `number` is the field number.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_head(out, number, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// Appends the field `number`, whose value is encoded as a varint, to `out`.
+/// Appends a field whose value is encoded as a varint to `out`. `number` is the field number.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number << 3));
     put_varint(out, value);

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::corpus::{Corpus, Version};
 use crate::slot::Encoding;
 
-/// Maximum number of measured objects.
+/// Maximum number of objects whose sizes are measured.
 const SAMPLE_MAX: usize = 50_000;
 
 /// Maximum number of objects from which the compression dictionary is trained. These are the first objects of

@@ -66,8 +66,8 @@ impl Meter {
         Ok((cpu - idle).max(0.0))
     }
 
-    /// Waits until the process has been idle for [`QUIET_INTERVALS`], which is after any garbage collection.
-    /// Returns after [`SILENCE_MAX`] at the latest.
+    /// Waits until the process has been idle for [`QUIET_INTERVALS`] intervals, which is after any garbage
+    /// collection. Returns after [`SILENCE_MAX`] at the latest.
     pub(super) async fn settle(&self) -> Result<()> {
         let begun = Instant::now();
         let mut quiet = 0;

@@ -1,6 +1,7 @@
 //! Formats the results of `cargo xtask bench real` as Markdown tables.
 //!
-//! This module also selects the initial list with the lowest cost for the server, for each client.
+//! For each client, this module also selects the initial list with the least server CPU time, within a limit
+//! of the server's peak memory.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! Runs the sequence of `cargo xtask bench real`. The measurement consists of rounds, a round has one block
-//! per case, and a block has several runs.
+//! Runs the measurements of `cargo xtask bench real` in sequence. The measurement consists of rounds, a round
+//! has one block per case, and a block has several runs.
 //!
 //! Guarantees: each block starts a new kube-apiserver over the same etcd.
 //!

@@ -24,7 +24,7 @@ const RESOURCES: [(&str, &str, &str); 10] = [
 ];
 
 /// Returns the template of an `Application` that deploys `workload`. The values that differ between objects
-/// are marked with the marks of `slots`.
+/// are placeholders, which `slots` records.
 pub(super) fn application(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

@@ -35,7 +35,7 @@ const SETTINGS: [(&str, &[&str]); 8] = [
 ];
 
 /// Returns the template of a `ConfigMap` with the configuration of `workload`. The values that differ between
-/// objects are marked with the marks of `slots`.
+/// objects are placeholders, which `slots` records.
 pub(super) fn config_map(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

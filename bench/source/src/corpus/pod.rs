@@ -44,7 +44,7 @@ const SETTINGS: [(&str, &[&str]); 12] = [
 ];
 
 /// Returns the template of a pod that belongs to `workload`. The values that differ between objects are
-/// marked with the marks of `slots`.
+/// placeholders, which `slots` records.
 pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let name = &workload.name;
     let image = format!(

@@ -9,7 +9,7 @@ use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
 /// Returns the template of a Secret that has a key, a certificate and a token of `workload`. The values that
-/// differ between objects are marked with the marks of `slots`.
+/// differ between objects are placeholders, which `slots` records.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

@@ -134,7 +134,7 @@ impl Workload {
     }
 }
 
-/// Returns a random hash of a pod template, which has ten characters.
+/// Returns a random pod template hash of ten characters.
 pub(super) fn hash(rng: &mut Rng) -> String {
     (0..10)
         .map(|_| char::from(LETTERS[rng.usize(..LETTERS.len())]))

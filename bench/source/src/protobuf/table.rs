@@ -82,8 +82,8 @@ pub(super) struct Field {
     pub(super) value: Type,
     /// Whether the members of this field's message are, in JSON, members of the parent object.
     pub(super) is_inline: bool,
-    /// Whether Go writes this field only if it is present. Go always writes all other fields that are neither
-    /// lists nor maps.
+    /// Whether Go writes this field only if it is present. Go always writes the other fields, except lists,
+    /// maps and bytes.
     pub(super) is_pointer: bool,
 }
 
@@ -105,7 +105,7 @@ pub(super) enum Type {
     /// An integer of 32 or 64 bits. Both widths have the same encoding.
     Integer,
     Text,
-    /// A message with the given name in the table.
+    /// A message. The value is the name of its message type.
     Message(&'static str),
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::table::{Field, Form, Messages, Type};
 use super::{put_bytes, put_members, put_number};
 
-/// Appends the field `number` with the scalar `value` to `out`.
+/// Appends a field with the field number `number` and the scalar value `value` to `out`.
 ///
 /// # Errors
 /// Returns an error if `value` does not have the type `value_type`, or if that type is not a supported
@@ -36,7 +36,8 @@ pub(super) fn put_scalar(
     Ok(())
 }
 
-/// Appends the zero value that Go writes for an absent field that is not a pointer in Go.
+/// Appends the zero value that Go writes for an absent field that is not a pointer in Go. Writes nothing for
+/// absent bytes.
 ///
 /// # Errors
 /// Returns an error if the field must be present, or has an unsupported type.

@@ -1,4 +1,4 @@
-//! Changes and their readers, without a server.
+//! Tests the source without a server: the rate of changes, and the readers that changes wait for.
 
 use tokio_test::{assert_pending, assert_ready, task};
 

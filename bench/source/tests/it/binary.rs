@@ -1,4 +1,4 @@
-//! Protobuf, read by a decoder that knows nothing of the code that wrote it.
+//! Tests protobuf responses with an independent decoder, which shares no code with the server's encoder.
 
 use http::{Method, StatusCode};
 use prost::Message;
@@ -84,7 +84,8 @@ struct Status {
     code: i32,
 }
 
-/// Takes the envelope off.
+/// Decodes a protobuf body: checks the `runtime.Unknown` envelope and its kind, and returns the message
+/// inside.
 fn open<M: Message + Default>(bytes: &[u8], kind: &str) -> M {
     let unknown = Unknown::decode(bytes.strip_prefix(b"k8s\0").unwrap()).unwrap();
     let types = unknown.types.unwrap();

@@ -1,4 +1,5 @@
-//! Deletion: at once, in two phases, of a collection, with preconditions.
+//! Tests deletion: with finalizers, grace periods, preconditions and propagation policies, and of
+//! collections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -170,7 +171,7 @@ async fn orphan_dependents_false_receives_202_if_a_finalizer_keeps_the_object() 
     );
 }
 
-/// A pod that is bound to a node and has the default grace period of 30 seconds.
+/// Returns a pod that is bound to a node. The server gives the pod the default grace period of 30 seconds.
 fn bound(name: &str) -> Value {
     let mut bound = pod(name);
     bound["spec"]["nodeName"] = json!("n1");

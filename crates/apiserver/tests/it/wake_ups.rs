@@ -1,6 +1,6 @@
-//! Everything that provides or removes the next bytes of a watch wakes the task that waits for them.
+//! Tests that every operation that adds or removes the next bytes of a watch wakes the watch's reader.
 //!
-//! A trace does not detect a missing wake-up, because it polls again after a timeout.
+//! The other tests do not detect a missing wake-up, because they poll again after a timeout.
 
 use std::pin::Pin;
 
@@ -15,10 +15,10 @@ use crate::ask::{pod, pods, request};
 
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 
-/// An operation on the server while a task waits.
+/// An operation on the server that must wake the readers of its watches.
 type Order = fn(&Server);
 
-/// A watch with a waiting reader.
+/// Opens a watch and polls its body once. Asserts that the body is pending.
 async fn waiting(server: &Server) -> Spawn<Body> {
     let request = request("GET", WATCH)
         .body(Full::<Bytes>::default())
@@ -30,7 +30,8 @@ async fn waiting(server: &Server) -> Spawn<Body> {
     body
 }
 
-/// Polls until nothing more is received, and returns whether anything was, including the end.
+/// Polls the body until it is pending and not woken, or ends. Returns whether it returned a frame, an error
+/// or its end.
 fn drain(body: &mut Spawn<Body>) -> bool {
     let mut came = false;
     loop {

@@ -1,4 +1,5 @@
-//! Updates: conflicts, protected fields, generation, status, scale, and creation by PUT.
+//! Tests updates: conflicts, immutable fields, generation, the status and scale subresources, and creation by
+//! PUT.
 
 use kube_informer_apiserver::{Kind, Rule, Scope};
 use serde_json::{Value, json};

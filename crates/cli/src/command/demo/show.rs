@@ -1,6 +1,7 @@
-//! Prints the steps as they arrive, and decides when the demo has ended.
+//! Prints the reported steps as they arrive, and decides when the demo has ended.
 //!
-//! Guarantees: the end follows from the reported steps or from silence, and from the deadline only as a last resort.
+//! Guarantees: the demo ends because of the reported steps, or after a time without steps. Otherwise it ends
+//! at its deadline.
 
 use std::time::Duration;
 
@@ -16,25 +17,26 @@ use crate::{
     output,
 };
 
-/// Time without steps after which no further statuses are expected once the goal is reached.
+/// Time without steps after which the demo ends if the goal is reached. Further status updates can arrive
+/// within it.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Time without steps after which progress has stopped.
+/// Time without steps after which no further progress is expected.
 ///
-/// The lifetime of a doomed container is a fraction of it.
+/// A pod that is meant to fail does so within a fraction of this time.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Result of the demo.
+/// The result of the demo, with the text to print.
 pub(super) enum Verdict {
-    /// The goal is reached.
+    /// The goal is reached. Contains a summary.
     Reached(String),
-    /// A loop is left out, and progress stopped before its part.
+    /// A loop is left out, and progress stopped before that loop's first step. Contains the state.
     Stopped(String),
-    /// Neither of these happened before the end of the demo; contains the missing step.
+    /// The demo ended before its goal was reached. Contains the missing step.
     NotReached(String),
 }
 
-/// State of the output.
+/// Shows the steps of one demo and tracks its progress.
 pub(super) struct Show {
     goal: Goal,
     progress: Progress,
@@ -44,7 +46,7 @@ pub(super) struct Show {
     last_step: Instant,
 }
 
-/// The event for which the output loop woke up.
+/// The reason why the output loop was woken.
 enum Woken {
     Told(Step),
     LinesDue,
@@ -70,10 +72,10 @@ impl Show {
         }
     }
 
-    /// Processes the steps until the end.
+    /// Prints the reported steps until the demo has ended, and returns its result.
     ///
     /// # Errors
-    /// Returns the signal that arrived first.
+    /// Returns the signal if one arrives before the end.
     pub(super) async fn watch(
         &mut self,
         steps: &mut mpsc::Receiver<Step>,
@@ -110,7 +112,7 @@ impl Show {
         ended
     }
 
-    /// Returns the time without steps after which the demo ends.
+    /// Returns the maximum time without steps. The demo ends when it has elapsed.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {
@@ -153,7 +155,7 @@ impl Show {
     }
 }
 
-/// Waits until this time, or forever.
+/// Waits until the time `then`. Never completes if `then` is `None`.
 async fn until(then: Option<Instant>) {
     match then {
         Some(then) => sleep_until(then).await,

@@ -1,4 +1,4 @@
-//! Computes the values that differ between the objects of one workload.
+//! Computes the values that differ between the objects of one workload, a group of similar objects.
 //!
 //! Each such value is a [`Slot`]. A template contains the common bytes of the workload's objects, with ranges
 //! of fixed width for the values of the slots.
@@ -16,13 +16,13 @@ use jiff::Timestamp;
 /// The characters that Kubernetes uses in generated names, in byte order.
 pub(crate) const LETTERS: &[u8; 27] = b"2456789bcdfghjklmnpqrstvwxz";
 
-/// Number of different name suffixes: five characters of [`LETTERS`].
+/// Number of different name suffixes. A suffix has five characters of [`LETTERS`].
 pub(crate) const SUFFIXES: u64 = 27 * 27 * 27 * 27 * 27;
 
 /// Width of an object's `resourceVersion`, in digits.
 pub(crate) const REVISION_WIDTH: usize = 10;
 
-/// Width of a change's time in nanoseconds since 1970, in digits. It applies to times from 2001 until 2286.
+/// Width in digits of a change's time in nanoseconds since 1970, for times from 2001 until 2286.
 pub(crate) const STAMP_WIDTH: usize = 19;
 
 /// Latest creation time of an object, in seconds since 1970: 2026-06-01T00:00:00Z. The time is constant, so a
@@ -32,8 +32,8 @@ const NEWEST: i64 = 1_780_272_000;
 /// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// Earliest time that marks a time slot in a template, in seconds since 1970. All other times in a template
-/// are earlier.
+/// Earliest placeholder for a [`Slot::Time`] in a template, in seconds since 1970. All other times in a
+/// template are earlier.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
 /// The encoding of an object in lists and watch events.
@@ -51,17 +51,18 @@ pub enum Encoding {
 pub(crate) enum Slot {
     /// A random UUID.
     Uid,
-    /// The five last characters of the object's name. They ascend with the objects of a workload.
+    /// The last five characters of the object's name. They increase from object to object within a workload.
     Suffix,
     /// Five random characters of [`LETTERS`].
     Letters,
     /// The last three numbers of the pod's IP address.
     Address,
-    /// The last three numbers of the node's IP address, separated by dashes, as in the node's name.
+    /// The last three numbers of the IP address of the object's node, separated by dashes, as in the node's
+    /// name.
     Node,
-    /// The last three numbers of the node's IP address.
+    /// The last three numbers of the IP address of the object's node.
     NodeAddress,
-    /// A time: the creation time of the object plus this number of seconds.
+    /// Time that is this number of seconds after the creation of the object.
     Time(u8),
     /// Random hexadecimal digits. The fields are an id, which distinguishes several values of an object, and
     /// the number of digits.
@@ -75,7 +76,8 @@ pub(crate) enum Slot {
     Stamp,
 }
 
-/// The slots of a template under construction. The index of a slot determines the bytes that mark it.
+/// The slots of a template under construction. The index of a slot determines its placeholder in the
+/// template.
 #[derive(Debug, Default)]
 pub(crate) struct Slots(Vec<Slot>);
 
@@ -95,7 +97,7 @@ pub(crate) struct Identity {
 // === impl Slots ===
 
 impl Slots {
-    /// Adds a slot, if it is new, and returns the text that marks the slot in a template's JSON.
+    /// Adds a slot, if it is new, and returns the slot's placeholder in the JSON of a template.
     pub(crate) fn mark(&mut self, slot: Slot) -> String {
         let at = self.place(slot);
         slot.mark(at, Encoding::Json)
@@ -109,7 +111,7 @@ impl Slots {
         })
     }
 
-    /// Returns all slots, each with the bytes that mark the slot in this encoding.
+    /// Returns all slots, each with the slot's placeholder in this encoding.
     pub(crate) fn marks(&self, encoding: Encoding) -> impl Iterator<Item = (Slot, Vec<u8>)> {
         let slots = self.0.iter().copied().enumerate();
         slots.map(move |(at, slot)| match (slot, encoding) {
@@ -120,8 +122,8 @@ impl Slots {
     }
 }
 
-/// Returns `len` bytes that mark the slot of index `at`: a letter for the index, then tildes. Templates
-/// contain no other tildes.
+/// Returns the placeholder of the slot with index `at`: `len` bytes, a letter for the index and then tildes.
+/// A template contains no other tildes.
 fn marked_bytes(at: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![b'~'; len];
     let letter = u8::try_from(at).map_or(u8::MAX, |at| b'A' + at);
@@ -263,7 +265,8 @@ fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
 // === impl Identity ===
 
 impl Identity {
-    /// Returns the random number generator for one purpose. Each purpose has an independent generator.
+    /// Returns a random number generator. Generators of the same object with different `purpose` are
+    /// independent.
     fn random(&self, purpose: u64) -> Rng {
         Rng::with_seed(mix(self.seed ^ mix(purpose)))
     }

@@ -204,7 +204,8 @@ impl Source {
         state.history.now()
     }
 
-    /// Creates a reader at a position. The caller ensures that the position is not too old.
+    /// Creates a reader at a position in the sequence of changes. The caller ensures that the position is not
+    /// too old.
     pub(crate) fn read(self: &Arc<Self>, at: Moment) -> Reader {
         let mut state = self.state.lock();
         state.last_reader += 1;
@@ -217,8 +218,8 @@ impl Source {
         }
     }
 
-    /// Creates a follower of the changes after a position. The caller ensures that the position is not too
-    /// old.
+    /// Creates a follower that reads the changes after a position. The caller ensures that the position is
+    /// not too old.
     pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
         let counts = self.counts.subscribe();
         let cuts = counts.borrow().cuts;
@@ -252,7 +253,7 @@ impl Reader {
         versions.extend(objects.map(|object| state.history.version(object, self.at)));
     }
 
-    /// Reads at most `most` next changes into `changes`, replacing its content, and advances the reader past
+    /// Reads at most `most` next changes into `changes`, replaces its content, and advances the reader past
     /// them.
     pub(crate) fn take(&mut self, most: usize, changes: &mut Vec<(usize, Version)>) {
         changes.clear();

@@ -1,4 +1,4 @@
-//! Writes the objects of one workload from a template.
+//! Writes the objects of one workload, a group of similar objects, from a template.
 //!
 //! A template contains the bytes that are common to the workload's objects. The values that differ between
 //! the objects (the slots) are written into ranges of these bytes.
@@ -32,11 +32,13 @@ pub(crate) struct Pattern {
 // === impl Template ===
 
 impl Template {
-    /// Creates a template from an object that contains the marks of `slots` in place of the slots' values.
+    /// Creates a template from an object that contains the placeholders of `slots` in place of the slots'
+    /// values.
     ///
     /// # Errors
     ///
-    /// Returns an error if the object is not of this kind, or if a slot's mark is missing from an encoding.
+    /// Returns an error if the object is not of this kind, or if a slot's placeholder is missing from an
+    /// encoding.
     pub(crate) fn new(
         kind: &Kind,
         messages: &Messages,

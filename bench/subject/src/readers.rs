@@ -103,8 +103,8 @@ fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// Returns the update handler. It reads the updated pod from the cache, counts the write, and allows one more
-/// write.
+/// Returns the update handler, which reads the updated pod from the cache, counts the write, and allows one
+/// more write.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,

@@ -20,10 +20,10 @@ use crate::{
     control_plane::{room, step::Loop},
 };
 
-/// Maximum value of `--replicas`. The demo's loops handle all pods on one machine.
+/// Maximum value of `--replicas`: a number of pods that the demo's loops on one machine can handle.
 const REPLICAS_MAX: u32 = 5_000;
 
-/// Default deadline of the demo, without the addition for the pods.
+/// Default deadline of the demo, without the addition of [`DEADLINE_PER_POD`] for each pod.
 const DEADLINE: Duration = Duration::from_secs(15);
 const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
@@ -37,7 +37,7 @@ pub(crate) struct Wanted {
     pub(crate) command: Command,
 }
 
-/// Result of parsing the arguments.
+/// Result of parsing the program's arguments.
 #[derive(Debug)]
 pub(crate) enum Asked {
     For(Wanted),
@@ -281,8 +281,8 @@ fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
     names.into_iter().find(|name| !seen.insert(name.clone()))
 }
 
-/// Converts a clap error: a request for help or the version to its text, any other error to one line without
-/// the usage.
+/// Converts clap's error: a requested help text or version to [`Asked::Help`], other errors to one line
+/// without the usage.
 fn refuse(error: &clap::Error) -> Asked {
     let asked_for = [
         ErrorKind::DisplayHelp,

@@ -1,8 +1,8 @@
-//! Compares response bodies, as sent over the wire, with those of a real kube-apiserver.
+//! Compares response bodies of the benchmark's object server with those of a real kube-apiserver.
 //!
-//! `captures/` contains responses of kube-apiserver, recorded by `captures/capture.py`. The test computes the
-//! expected chunks from the bytes of a body alone, by the rules of Go's HTTP server. The recorded responses
-//! and those of this server must both have these chunks.
+//! `captures/` contains responses of kube-apiserver, recorded by `captures/capture.py`. The tests compute the
+//! expected chunks from the bytes of a body, by the rules of Go's HTTP server. The recorded responses and the
+//! object server's responses must both have these chunks.
 
 mod wire;
 mod writes;
@@ -22,7 +22,7 @@ const PROTOBUF_EVENTS: &str = "application/vnd.kubernetes.protobuf;stream=watch"
 const STREAMING: &str =
     "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// A recorded response of kube-apiserver, and the request for which this server sends an equal response.
+/// A recorded response of kube-apiserver, and the request to which the object server must respond equally.
 #[derive(Clone, Copy)]
 struct Case {
     capture: &'static str,
@@ -81,8 +81,8 @@ impl Case {
         }
     }
 
-    /// Sends the request to this server and returns the response. During a watch, makes three changes, one
-    /// after the other.
+    /// Sends the request to a new object server and returns the response. During a watch, makes three
+    /// changes, one after the other.
     async fn served(&self) -> Wire {
         let served = Served::new(self.kind, 60).await;
         let path = format!("{}{}", self.kind.kind().path(), self.query);
@@ -128,8 +128,9 @@ async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     }
 }
 
-/// Returns the lengths of the chunks in which Go's server sends the writes. Where Go's server may flush or
-/// not, the ends of `chunks` decide.
+/// Returns the lengths of the chunks in which Go's server sends `writes`.
+///
+/// After some writes Go's server may flush its buffer. A flush is then assumed if one of `chunks` ends there.
 fn chunks_of(writes: &[Write], buffer: usize, chunks: &[Vec<u8>]) -> Vec<usize> {
     let ends: BTreeSet<usize> = chunks
         .iter()

@@ -1,4 +1,4 @@
-//! Runs the server for one test. The server stops when the test drops [`Served`].
+//! Runs the benchmark's object server for one test. The server stops when the test drops [`Served`].
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ pub(crate) struct Served {
     _server: JoinSet<()>,
 }
 
-/// A clock for the source: returns a later time on each call, in nanoseconds since 1970.
+/// A clock for the object server. Each call returns a later time, in nanoseconds since 1970.
 fn ticks() -> u64 {
     static TICKS: AtomicU64 = AtomicU64::new(1_780_000_000_000_000_000);
     TICKS.fetch_add(1, Ordering::Relaxed)

@@ -216,7 +216,7 @@ fn pod(text: &mut String, round: u64, number: u64) {
     );
 }
 
-/// The phases so far, each with the name and the longest gap.
+/// The phases so far. Each has its name and the longest gap: the longest time between two polls of [`tick`].
 #[derive(Clone, Default)]
 struct Gaps(Arc<Mutex<Vec<(String, Duration)>>>);
 

@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Maximum lag of a delivery, from before the write request until after the watcher's read.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Time that deliveries may take after the last write. A delivery that is then missing is an error.
+/// Time after the last write within which all deliveries must arrive.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum CPU time of the server per delivered event, in microseconds.
@@ -63,7 +63,7 @@ pub(crate) struct Row {
     pub(crate) missed: Option<String>,
 }
 
-/// Measures 1,000 watchers of all pods at 100 writes/s.
+/// Measures the CPU time and the lag of deliveries to 1,000 watchers of all pods, at 100 writes/s.
 pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     let load = Load {
         watchers: 1_000,
@@ -91,7 +91,9 @@ pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     })
 }
 
-/// Measures 10,000 watchers of one node each at 500 writes/s, and the same writes without watchers.
+/// Measures the CPU time and the lag of deliveries to 10,000 watchers of one node each, at 500 writes/s.
+///
+/// For comparison, also measures the CPU time of the same writes without watchers.
 pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
     let load = Load {
         watchers: 10_000,
@@ -276,7 +278,8 @@ impl Figures {
         f64::from(self.writes) / self.took.as_secs_f64()
     }
 
-    /// Returns the reason why the run is not valid or exceeds the maximum lag, or `None`.
+    /// Returns the reason why the run is not valid or exceeds the maximum lag. Returns `None` if there is no
+    /// such reason.
     fn missed(&self, load: &Load) -> Option<String> {
         if self.rate() < f64::from(load.rate) * RATE_MIN {
             return Some(format!(

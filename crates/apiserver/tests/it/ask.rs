@@ -136,7 +136,7 @@ pub(crate) struct Watch {
     buffer: Vec<u8>,
 }
 
-/// Period without data after which a trace of a watch ends, in virtual time.
+/// Period without data after which [`Watch::trace`] returns, in virtual time.
 const SILENCE: Duration = Duration::from_millis(10);
 
 impl Watch {
@@ -181,7 +181,7 @@ impl Watch {
     }
 }
 
-/// Formats a watch event as a line of a trace.
+/// Formats a watch event as a line with its type, the object's name and the revision.
 fn event_line(line: &[u8]) -> String {
     let Ok(event) = serde_json::from_slice::<Value>(line) else {
         return format!("undecodable {}", String::from_utf8_lossy(line));

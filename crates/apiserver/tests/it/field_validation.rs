@@ -1,4 +1,4 @@
-//! Tests the `fieldValidation` option: how unknown and duplicate fields in client requests are reported.
+//! Tests the `fieldValidation` option, which reports unknown and duplicate fields in client requests.
 
 use bytes::Bytes;
 use http_body_util::Full;

@@ -245,7 +245,8 @@ fn a_truncated_or_overwritten_store_is_rejected() {
 const WRITERS: usize = 4;
 /// Number of child processes that the test starts and kills, one after the other.
 const KILLS: u64 = 12;
-/// Name of the test that is the child process. It reads a seed and a data directory from standard input.
+/// Name of the test that runs as the child process. The child reads a seed and a data directory from standard
+/// input.
 const CHILD: &str = "persistence::write_until_killed";
 
 /// Runs in the child process of `acknowledged_writes_survive_a_kill`. Writes until the process is killed.
@@ -295,9 +296,9 @@ async fn write(server: &Server, writer: usize, seed: u64) {
     }
 }
 
-/// The values that a pod may have after a kill, or `None` if the pod may not exist.
+/// The values that a pod may have after a kill. `None` stands for a pod that does not exist.
 ///
-/// The first is the acknowledged value. The others are values of writes without an acknowledgement.
+/// The first value is acknowledged. The others are from writes without an acknowledgement.
 type Known = Vec<Option<u64>>;
 
 #[test]

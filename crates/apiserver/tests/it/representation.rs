@@ -163,7 +163,7 @@ async fn a_watch_of_metadata_has_partial_objects_and_bookmarks_and_whole_errors(
     assert_eq!(error[0]["object"]["kind"], "Status");
 }
 
-/// Lists `path` as a table. Returns the columns and rows as text, with the content of `kubectl get -o wide`.
+/// Lists `path` as a table. Returns the columns and rows that `kubectl get -o wide` prints, as text.
 async fn printed(server: &Server, path: &str) -> String {
     let table = get_as(server, path, TABLE).await.json;
     let mut text = columns(&table).join(" | ");

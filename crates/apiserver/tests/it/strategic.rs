@@ -32,8 +32,8 @@ async fn patched(spec: &Value, patch: &Value) -> Value {
     reply.json["spec"].clone()
 }
 
-/// Applies an invalid strategic merge patch to a pod's spec. Returns the status, and asserts that nothing
-/// changed.
+/// Applies an invalid strategic merge patch to a pod's spec. Asserts that the pod is unchanged, and returns
+/// the status.
 async fn refused(spec: &Value, patch: &Value) -> String {
     let server = serving("v1", "Pod", spec);
     let reply = strategic(&server, POD, &json!({ "spec": patch })).await;

@@ -1,5 +1,6 @@
-//! Tests that a server with tokens serves no request without a token, and that one without tokens rejects web
-//! pages.
+//! Tests that a server with tokens serves no request without a token.
+//!
+//! Also tests that a server without tokens rejects requests from web pages of other hosts.
 
 use std::net::SocketAddr;
 
@@ -21,8 +22,8 @@ fn guarded() -> Server {
         .build()
 }
 
-/// Returns paths of every route for every kind, and unusual spellings that must not match a route without a
-/// token.
+/// Returns paths of every route for every kind. Some paths have unusual spellings, which no route may serve
+/// without a token.
 async fn paths(server: &Server) -> Vec<String> {
     let mut paths: Vec<String> = [
         "/",

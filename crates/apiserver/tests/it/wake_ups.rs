@@ -15,7 +15,7 @@ use crate::ask::{pod, pods, request};
 
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 
-/// An operation on the server that must wake the readers of its watches.
+/// An operation on the server that must wake the reader of a watch.
 type Order = fn(&Server);
 
 /// Opens a watch and polls its body once. Asserts that the body is pending.
@@ -30,8 +30,9 @@ async fn waiting(server: &Server) -> Spawn<Body> {
     body
 }
 
-/// Polls the body until it is pending and not woken, or ends. Returns whether it returned a frame, an error
-/// or its end.
+/// Polls the body until it is pending and not woken, or has ended.
+///
+/// Returns whether a poll returned a frame, an error, or the end of the body.
 fn drain(body: &mut Spawn<Body>) -> bool {
     let mut came = false;
     loop {

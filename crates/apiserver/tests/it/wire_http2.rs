@@ -1,5 +1,4 @@
-//! Tests the server over HTTP/2: streams of one connection do not delay each other, and limits and shutdown
-//! apply.
+//! Tests the server over HTTP/2: independent streams of one connection, shutdown, and limits of requests.
 
 use std::net::SocketAddr;
 

@@ -148,7 +148,7 @@ impl From<Signal> for Broken {
     }
 }
 
-/// Opens the control loops, runs the demo, and stops the loops after any result.
+/// Opens the control loops and runs the demo. Stops the loops also if the demo fails.
 async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Result<(), Broken> {
     output::say(world.description());
     let (tell, steps) = mpsc::channel(STEPS_MAX);
@@ -167,7 +167,7 @@ async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Re
     ended
 }
 
-/// The state of a running demo: its options, its server, its loops, and the steps that they report.
+/// A running demo: its options, its server, its control loops, and the steps that the loops report.
 struct Stage<'a> {
     options: &'a Options,
     world: &'a World,
@@ -273,7 +273,8 @@ impl Stage<'_> {
     }
 }
 
-/// Prints the number of requests of each process, and the number of reads that its caches answered instead.
+/// Prints a table of the requests of each process, and of the reads that the caches answered instead of the
+/// server.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

@@ -44,7 +44,8 @@ pub(crate) use self::{
     watch_caches::{CacheSize, WatchCaches},
 };
 
-/// First line of a kubeconfig that `serve` wrote. Only a file with this line is replaced.
+/// First line of the kubeconfig that `serve` writes. `serve` replaces an existing file only if it starts with
+/// this line.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
 
 /// Seed of the random generator for objects and changes: an arbitrary constant, to which the server's
@@ -111,7 +112,8 @@ async fn start(options: &Options) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// Listens, writes the kubeconfig and prints how to use the server. Returns when a signal arrives.
+/// Listens on the configured address, writes the kubeconfig, and prints the address. Returns when a signal
+/// arrives.
 ///
 /// At the end, the port is free and the kubeconfig is removed.
 async fn serve(
@@ -158,7 +160,7 @@ async fn serve(
 // === impl Company ===
 
 impl Company {
-    /// Seeds the server and opens the controllers.
+    /// Seeds the server and opens the controllers, if they are requested.
     ///
     /// # Errors
     /// Returns an error if the server rejects an object.
@@ -183,7 +185,7 @@ impl Company {
         Ok(Self { churn, controllers })
     }
 
-    /// Runs the tasks until a signal arrives, and returns the signal.
+    /// Runs churn and controllers until a signal arrives, and returns the signal.
     async fn until(&mut self, interrupt: &mut Interrupt) -> Signal {
         let churn = async {
             match &mut self.churn {

@@ -16,7 +16,7 @@ pub(crate) enum Protocol {
 
 pub(crate) struct Wire {
     pub(crate) protocol: Protocol,
-    /// Header lines in lower case, except those that differ between responses; empty for HTTP/2.
+    /// Header lines in lower case, without those that differ between responses. Empty for HTTP/2.
     pub(crate) headers: BTreeSet<String>,
     /// Chunks of the body in HTTP/1.1, or DATA frames in HTTP/2.
     pub(crate) chunks: Vec<Vec<u8>>,

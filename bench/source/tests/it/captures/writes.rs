@@ -1,10 +1,10 @@
-//! Reconstructs the writes of Go's encoders from the bytes of a body, and compares the shape of bodies.
+//! Reconstructs the writes of Go's encoders from the bytes of a body, and describes the form of a body.
 
 use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 
-/// Encoding and kind of a response body: a list or watch events.
+/// The encoding of a response body, and whether it is a list or the events of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     JsonList,
@@ -13,7 +13,7 @@ pub(crate) enum Body {
     ProtobufEvents,
 }
 
-/// One call of Go's `io.Writer`, or several short calls in a row.
+/// One write of Go's encoder to the response, or several short writes in a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) bytes: usize,
@@ -85,10 +85,10 @@ impl Body {
         }
     }
 
-    /// Returns the JSON that surrounds the objects, and the first members of each object, with variable
-    /// values masked.
+    /// Returns the JSON around the objects, and the start of each object, without the values that differ
+    /// between servers.
     ///
-    /// Returns nothing for protobuf, whose messages `binary.rs` tests.
+    /// Returns an empty set for protobuf, which `binary.rs` tests.
     pub(crate) fn shape(self, body: &[u8]) -> BTreeSet<String> {
         match self {
             Body::ProtobufList | Body::ProtobufEvents => BTreeSet::new(),
@@ -172,7 +172,7 @@ fn items(body: &[u8]) -> Vec<std::ops::Range<usize>> {
     list.items.into_iter().map(range).collect()
 }
 
-/// A protobuf reader. Contains the bytes that are not read yet.
+/// Reads fields from the start of these protobuf bytes, and removes them.
 struct Protobuf<'a>(&'a [u8]);
 
 impl Protobuf<'_> {
@@ -189,7 +189,7 @@ impl Protobuf<'_> {
         }
     }
 
-    /// Reads the tag of field `number` and the length of the field's value. Returns the length; the value is
+    /// Reads the tag of field `number` and the length of its value. Returns the length. The value is read
     /// next.
     fn head(&mut self, number: usize) -> usize {
         assert_eq!(self.varint(), number << 3 | 2);

@@ -1,4 +1,4 @@
-//! Tests that `kube_runtime::Controller` reconciles changed objects, including those that changed while
+//! Tests that `kube_runtime::Controller` reconciles changed objects, also those that change while it is
 //! disconnected.
 
 use std::collections::BTreeSet;

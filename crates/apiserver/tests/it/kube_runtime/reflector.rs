@@ -31,7 +31,8 @@ fn stored(server: &Server) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// Creates five pods, changes pod `a` and deletes one of the five. Each `round` uses other names.
+/// Creates five pods, changes pod `a`, and deletes one of the five. The new pods have other names in each
+/// `round`.
 fn churn(server: &Server, round: usize) {
     for nth in 0..5 {
         server.create(pod(&format!("p{round}-{nth}"))).unwrap();

@@ -1,10 +1,10 @@
 //! Converts the steps that the control loops report to lines of output.
 //!
 //! Guarantees:
-//! - steps that arrive within [`HOLD`] are ordered by revision and kind. The loops observe changes on
-//!   different connections, and a cause should precede its effect;
-//! - the time of a line is the latest time at which the line's step or an earlier line's step was observed,
-//!   so it never decreases;
+//! - steps that arrive within [`HOLD`] are ordered by revision and kind, because the loops observe a cause
+//!   and its effect on different connections;
+//! - the time of a line is the latest time at which its step or the step of an earlier line was observed, so
+//!   the times never decrease;
 //! - with at most [`FEW`] pods, every step has a line. With more pods, the first [`FIRST`] steps of each kind
 //!   and loop have a line, then every nth step, with the count so far.
 
@@ -20,7 +20,7 @@ use crate::{
 /// Time for which a step waits for steps with earlier revisions. It is too short for a reader to notice.
 pub(super) const HOLD: Duration = Duration::from_millis(30);
 
-/// Maximum number of pods with which every step has a line: about one and a half screens.
+/// Maximum number of pods for which every step has its own line: about one and a half screens of output.
 const FEW: u32 = 12;
 
 /// Number of steps of each kind and loop that have their own line before later steps are summarized.
@@ -29,14 +29,13 @@ const FIRST: u64 = 3;
 /// Approximate number of summary lines of each kind and loop.
 const SUMS: u64 = 10;
 
-/// Orders steps by revision and converts them to lines.
+/// Waits for steps that arrive out of order, orders the steps by revision, and converts them to lines.
 pub(super) struct Narration {
     began: Instant,
-    /// Interval of summary lines: the number of steps of one kind and loop per line. With 1, every step has a
-    /// line.
+    /// Number of steps of one kind and loop per summary line. With 1, every step has its own line.
     every: u64,
     arrived: u64,
-    /// Time of the last line, since the start of the demo.
+    /// Time of the newest line, since the start of the demo.
     latest: Duration,
     /// Steps that wait for earlier steps. The key is the revision, the kind, and the number in order of
     /// arrival.

@@ -24,17 +24,17 @@ pub(super) struct Goal {
     pub(super) without: Option<Loop>,
 }
 
-/// A kind of step, with the number of objects that must reach the step.
+/// A kind of step, with the number of objects that must reach the step in order to complete the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
-    /// The loop whose task the step is, and which reports it.
+    /// The loop that reports the step.
     owner: Loop,
     kind: Kind,
     times: Times,
     what: &'static str,
 }
 
-/// Number of objects that must reach a step.
+/// Number of objects that must reach a milestone's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,

@@ -17,26 +17,27 @@ use crate::{
     output,
 };
 
-/// Time without steps after which the demo ends if the goal is reached. Further status updates can arrive
-/// within it.
+/// Time without steps after which the demo ends if its goal is reached. Late status updates are still printed
+/// within this time.
 const SETTLED: Duration = Duration::from_millis(200);
 
 /// Time without steps after which no further progress is expected.
 ///
-/// A pod that is meant to fail does so within a fraction of this time.
+/// A pod that is meant to fail runs only for a fraction of this time, so its failure is not missed.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The result of the demo, with the text to print.
 pub(super) enum Verdict {
     /// The goal is reached. Contains a summary.
     Reached(String),
-    /// A loop is left out, and progress stopped before that loop's first step. Contains the state.
+    /// A loop is left out, and progress stopped before that loop's first step. Contains a description of the
+    /// state.
     Stopped(String),
     /// The demo ended before its goal was reached. Contains the missing step.
     NotReached(String),
 }
 
-/// Shows the steps of one demo and tracks its progress.
+/// Prints the steps of one demo as lines, and tracks the progress to the goal.
 pub(super) struct Show {
     goal: Goal,
     progress: Progress,
@@ -112,7 +113,7 @@ impl Show {
         ended
     }
 
-    /// Returns the maximum time without steps. The demo ends when it has elapsed.
+    /// Returns the maximum time without steps, after which the demo ends.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {

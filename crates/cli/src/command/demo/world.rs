@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    /// Returns a client for one process, which the server identifies by its `User-Agent`.
+    /// Returns a client with this `User-Agent`. Each process of the demo has its own client.
     pub(super) fn client(&self, user_agent: &str) -> anyhow::Result<Client> {
         let mut config = self.config.clone();
         let value = HeaderValue::from_str(user_agent)?;
@@ -370,7 +370,7 @@ impl World {
     }
 }
 
-/// Returns a node with room for 320 of the demo's pods, with their default CPU request.
+/// Returns a node with room for 320 of the demo's pods, if the pods have the default CPU request.
 fn node(name: &str, run: &str) -> Value {
     let room = json!({"cpu": "32", "memory": "64Gi", "pods": "1000"});
     json!({

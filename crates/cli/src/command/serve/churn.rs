@@ -25,7 +25,7 @@ const BURST: u32 = 64;
 /// Maximum delay of a change after its scheduled time. A longer delay postpones all following changes.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Average number of changes per creation or deletion. All other changes are updates.
+/// Average number of changes per creation or deletion. All other changes are updates of existing objects.
 const UPDATES: u32 = 5;
 
 /// A rate of changes, in changes per second or per minute.

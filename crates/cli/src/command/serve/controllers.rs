@@ -1,7 +1,7 @@
 //! `--controllers`: runs the demo's control loops in this process, for all namespaces of the server.
 //!
 //! Guarantees:
-//! - each loop or pair of loops sends requests with its own `User-Agent`, which fault plans can match;
+//! - each process of the demo (one or two loops) has its own `User-Agent`, which fault plans can match;
 //! - the loops ignore seeded pods, which are already bound to a node, and seeded nodes, which have no node
 //!   agent;
 //! - the loops retry rejected requests, because a fault plan may be the reason.
@@ -44,7 +44,8 @@ pub(super) struct Controllers {
     plane: ControlPlane,
 }
 
-/// The server as a tower service for one process. Sets the process's `User-Agent` on each request.
+/// The server as a `tower` service for the client of one process. Sets the `User-Agent` of that process on
+/// each request.
 struct Reached {
     server: Server,
     user_agent: HeaderValue,

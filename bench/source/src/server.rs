@@ -35,8 +35,7 @@ const CONNECTIONS_MAX: usize = 256;
 /// Time to wait after the listener failed to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// Serves the objects of `source` to clients of `listener` until `shutdown` completes, then closes all
-/// connections.
+/// Serves the objects of `source` until `shutdown` completes, then closes all connections.
 ///
 /// # Cancel safety
 ///
@@ -149,8 +148,10 @@ fn answer_list(
     Ok(typed_answer(content_type(request.encoding, false), body))
 }
 
-/// Returns the `continue` token of the next page of a list: the index of the first object of the next page,
-/// and the revision and number of changes of the list.
+/// Returns the `continue` token of the next page of a list.
+///
+/// The token contains the index of the first object of that page, and the number of changes and the revision
+/// of the list.
 fn token(next: usize, moment: Moment) -> String {
     format!("{next}.{}.{}", moment.changes, moment.revision)
 }

@@ -122,7 +122,9 @@ impl Slots {
     }
 }
 
-/// Returns the placeholder of the slot with index `at`: `len` bytes, a letter for the index and then tildes.
+/// Returns the placeholder of the slot with index `at`: a letter for the index, then tildes, `len` bytes in
+/// all.
+///
 /// A template contains no other tildes.
 fn marked_bytes(at: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![b'~'; len];
@@ -283,8 +285,9 @@ impl Identity {
     }
 }
 
-/// Returns the `SplitMix64` hash of a number: a permutation of the 64-bit numbers in which similar inputs
-/// have unrelated outputs.
+/// Returns the `SplitMix64` hash of a number.
+///
+/// The hash is a permutation of the 64-bit numbers. Similar inputs have unrelated hashes.
 pub(crate) fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -31,8 +31,7 @@ pub(crate) struct Options {
     pods: usize,
 }
 
-/// Runs the measurement and prints the time per event, from the event's write to its delivery to all
-/// handlers.
+/// Runs the measurement and prints the time per event, from the write until the last handler has the event.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let (handlers, events) = (options.handlers, options.events);
     ensure!(

@@ -1,10 +1,10 @@
-//! Measures reads and writes per second: readers list all pods of a namespace while one writer changes pods.
+//! Measures reads and writes per second, while readers list all pods and one writer changes pods.
 //!
 //! This is a port of client-go's `BenchmarkSharedIndexInformer`.
 //!
-//! Guarantees: each read accesses every pod. A write counts if the handler receives its event and then reads
-//! the same or a newer revision of the pod from the cache. At most [`WINDOW`] writes are waiting for the
-//! handler, as in client-go's benchmark.
+//! Guarantees: each read accesses every pod of one namespace. A write counts if the handler receives its
+//! event and then reads the same or a newer revision of the pod from the cache. At most [`WINDOW`] writes are
+//! waiting for the handler, as in client-go's benchmark.
 
 use std::{
     hint::black_box,
@@ -28,7 +28,7 @@ use crate::{
     memory_source::{self, NAMESPACE, PodWriter},
 };
 
-/// Maximum number of writes whose events the handler has not received; `queuedEvents` in client-go's
+/// Maximum number of writes whose events the handler has not received. Equals `queuedEvents` in client-go's
 /// benchmark.
 const WINDOW: usize = 10;
 
@@ -103,8 +103,8 @@ fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// Returns the update handler, which reads the updated pod from the cache, counts the write, and allows one
-/// more write.
+/// Returns the handler of updates. The handler reads the pod from the cache, counts the write, and permits
+/// one more write.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,

@@ -84,8 +84,7 @@ struct Status {
     code: i32,
 }
 
-/// Decodes a protobuf body: checks the `runtime.Unknown` envelope and its kind, and returns the message
-/// inside.
+/// Checks the `runtime.Unknown` envelope of a protobuf body and its kind, and decodes the message inside.
 fn open<M: Message + Default>(bytes: &[u8], kind: &str) -> M {
     let unknown = Unknown::decode(bytes.strip_prefix(b"k8s\0").unwrap()).unwrap();
     let types = unknown.types.unwrap();

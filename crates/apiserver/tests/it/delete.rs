@@ -1,5 +1,4 @@
-//! Tests deletion: with finalizers, grace periods, preconditions and propagation policies, and of
-//! collections.
+//! Tests deletions of objects and collections, with finalizers, grace periods and preconditions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

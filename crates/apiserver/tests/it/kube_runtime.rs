@@ -22,8 +22,7 @@ use serde::de::DeserializeOwned;
 /// The period is longer than kube-rs's first backoff after an error, at most 1.6 s with jitter.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Returns the configurations of kube-rs's two ways to receive the initial objects: a list, or a streaming
-/// list.
+/// Returns the configurations of kube-rs for its initial objects: one for a list, one for a streaming list.
 fn both_strategies() -> [Config; 2] {
     [Config::default(), Config::default().streaming_lists()]
 }

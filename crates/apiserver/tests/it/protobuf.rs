@@ -1,5 +1,6 @@
-//! Tests requests with protobuf bodies, as Go clients send them: accepted for built-in kinds, rejected for
-//! custom kinds.
+//! Tests requests with protobuf bodies, as Go clients send them.
+//!
+//! The server accepts them for built-in kinds and rejects them for custom kinds.
 
 use http_body_util::Full;
 use kube_informer_apiserver::{Kind, Scope, Server};
@@ -16,8 +17,7 @@ fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     [&[number << 3 | 2, length], bytes].concat()
 }
 
-/// Encodes a request body as Kubernetes does: the magic number, then an envelope with the type and the
-/// object.
+/// Encodes a request body of Kubernetes: the magic number, then an envelope with the type and the object.
 fn body(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
     let type_meta = [field(1, api_version), field(2, kind)].concat();
     [&b"k8s\0"[..], &field(1, type_meta), &field(2, object)].concat()

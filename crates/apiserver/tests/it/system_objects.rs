@@ -13,8 +13,9 @@ fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// Returns the object `default/kubernetes` of this type, without name, namespace, and most fields that the
-/// server sets.
+/// Returns the object `default/kubernetes` of this type, without the metadata of every object.
+///
+/// The removed metadata is name, namespace, uid, creation time and generation.
 fn kubernetes(server: &Server, api_version: &str, plural: &str) -> Value {
     let mut object = server
         .get(api_version, plural, "default/kubernetes")

@@ -273,8 +273,7 @@ impl Stage<'_> {
     }
 }
 
-/// Prints a table of the requests of each process, and of the reads that the caches answered instead of the
-/// server.
+/// Prints a table of the requests of each process, and of the reads from its caches.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

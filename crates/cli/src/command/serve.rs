@@ -48,8 +48,9 @@ pub(crate) use self::{
 /// this line.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
 
-/// Seed of the random generator for objects and changes: an arbitrary constant, to which the server's
-/// revision is added.
+/// Seed of the random generator for objects and changes, an arbitrary constant.
+///
+/// The revision of the server at its start is added.
 const RNG_SEED: u64 = 1;
 
 /// The options of the `serve` subcommand.

@@ -85,10 +85,10 @@ impl Body {
         }
     }
 
-    /// Returns the JSON around the objects, and the start of each object, without the values that differ
-    /// between servers.
+    /// Returns the JSON around the objects, and the start of each object.
     ///
-    /// Returns an empty set for protobuf, which `binary.rs` tests.
+    /// Values that differ between servers are replaced by constants. The set is empty for protobuf, which
+    /// `binary.rs` tests.
     pub(crate) fn shape(self, body: &[u8]) -> BTreeSet<String> {
         match self {
             Body::ProtobufList | Body::ProtobufEvents => BTreeSet::new(),
@@ -133,8 +133,7 @@ fn head(object: &[u8]) -> String {
     format!("{}metadata", &text[..end])
 }
 
-/// Replaces the values that differ between servers by constants: `resourceVersion`, `continue` and
-/// `remainingItemCount`.
+/// Replaces the values of `resourceVersion`, `continue` and `remainingItemCount` by constants.
 fn masked(text: &str) -> String {
     let mut out = text.to_owned();
     for (name, mark) in [

@@ -1,5 +1,4 @@
-//! Tests that `kube_runtime::Controller` reconciles changed objects, also those that change while it is
-//! disconnected.
+//! Tests that `kube_runtime::Controller` reconciles all changed objects, also after a disconnection.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

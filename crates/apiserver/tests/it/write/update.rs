@@ -1,5 +1,4 @@
-//! Tests updates: conflicts, immutable fields, generation, the status and scale subresources, and creation by
-//! PUT.
+//! Tests updates: conflicts, immutable fields, the generation, subresources, and creation by PUT.
 
 use kube_informer_apiserver::{Kind, Rule, Scope};
 use serde_json::{Value, json};

@@ -50,8 +50,7 @@ pub(super) fn last_sequence(log: &RequestLog) -> u64 {
     log.iter().last().map_or(0, |request| request.sequence)
 }
 
-/// Returns the number of lists from the processes in `reads` that the server received after request number
-/// `sequence`.
+/// Returns the number of lists that the processes in `reads` have sent after request number `sequence`.
 ///
 /// A watch that streams a list counts as a list.
 pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {

@@ -74,8 +74,7 @@ impl Narration {
         self.held.values().map(|step| step.at + HOLD).min()
     }
 
-    /// Returns the lines of the steps that have waited for [`HOLD`], and of the steps that precede them in
-    /// the order.
+    /// Returns the lines of steps that have waited for [`HOLD`], and of all steps that precede one of them.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {

@@ -128,8 +128,7 @@ where
     }
 }
 
-/// Returns a client that sends requests to the server without a socket, so the loops do not depend on the
-/// port.
+/// Returns a client that does not use a socket, so the loops do not depend on the server's port.
 fn client(server: &Server, user_agent: &str) -> anyhow::Result<Client> {
     let reached = Reached {
         server: server.clone(),

@@ -101,7 +101,7 @@ pub(crate) struct Process {
     informers: BTreeMap<String, StatusReader>,
 }
 
-/// Returns the [`Api`] through which a loop writes objects of kind `K`.
+/// Creates the [`Api`] clients with which a loop writes objects of kind `K`.
 struct Writes<K> {
     client: Client,
     kind: PhantomData<fn() -> K>,
@@ -297,7 +297,7 @@ where
     }
 }
 
-/// One worker: reconciles the objects from the queue of the control loop `who`.
+/// One worker of the control loop `who`. It reconciles the objects whose names it takes from `queue`.
 struct Shift {
     who: Arc<str>,
     queue: RateLimitingQueue<ObjectName>,

@@ -1,8 +1,8 @@
 //! Receives the signals SIGINT (Ctrl-C) and SIGTERM, so that the program can clean up before it exits.
 //!
 //! Guarantees: after [`Interrupt::listen`], these signals no longer end the process. A signal that arrives
-//! between two calls of [`Interrupt::next`] is returned by the second call. Several SIGINTs that arrive
-//! before such a call are returned once.
+//! between two calls of [`Interrupt::next`] is returned by the second call. If the same signal arrives
+//! several times before a call, it is returned once.
 
 use std::{future::Future, io, time::Duration};
 

@@ -111,7 +111,7 @@ async fn work_queue() -> Result<Taken> {
 
 // === Informer ===
 
-/// Measures a round of pod updates, from the event's JSON until all handlers have received all events.
+/// Sends updates of small pods as JSON. Returns the time until all handlers have received all updates.
 async fn fan_out(handlers: u64) -> Result<Taken> {
     let (source, events) = MemorySource::new((0..PODS).map(|number| small_pod(number, 1)));
     let (pods, controller) = SharedInformer::<Pod>::builder(source).build();

@@ -8,10 +8,15 @@
 //! server and the network, which this benchmark does not measure.
 //!
 //! Then a separate process loads a packed cache on a runtime with one thread. The exit code is 1 unless two
-//! limits hold. The peak resident memory is at most 1.15 times the resident memory two seconds after the
-//! load. No poll of a future takes longer than 5 ms. A task that is always ready measures the polls. On
-//! Linux, the time during which the thread was runnable but did not run is subtracted. If a limit is exceeded
-//! and a poll already takes longer than 5 ms before the load starts, the exit code is 2.
+//! limits hold:
+//!
+//! - The peak resident memory is at most 1.15 times the resident memory two seconds after the load.
+//! - No poll of a task occupies the runtime's thread for longer than 5 ms. A second task, which is always
+//!   ready, measures the time between its own polls. On Linux, the time during which the thread was runnable
+//!   but did not run is subtracted.
+//!
+//! If a limit is exceeded, and the second task measures more than 5 ms even before the load, the exit code is
+//! 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a bench panics if it can't continue")]

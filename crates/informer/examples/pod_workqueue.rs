@@ -131,7 +131,7 @@ async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     ours.clear().await
 }
 
-/// Returns a pod that stands for a known object from an earlier run. Only its name is used.
+/// Returns a pod that simulates a known object from an earlier run. Only the name of the pod is used.
 fn known_last_time(name: &str) -> Pod {
     Pod {
         metadata: ObjectMeta {

@@ -38,7 +38,7 @@ struct Expected {
 }
 
 impl Expectations {
-    /// Replaces the owner's expectations by these creations and deletions.
+    /// Replaces the owner's expectations with these creations and deletions.
     ///
     /// Must be called before the requests are sent, and only if [`Expectations::met`] returned `true`.
     pub(crate) fn expect(&self, owner: &ObjectName, creations: usize, deletions: BTreeSet<String>) {

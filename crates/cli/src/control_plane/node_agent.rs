@@ -35,7 +35,7 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Time after which a container selected by [`Fates`] ends. The pod becomes ready in this time.
+/// Time after which a container selected by [`Fates`] ends. The pod becomes ready within this time.
 pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
 
 /// Number of pods of one node that are reconciled concurrently.

@@ -54,8 +54,8 @@ struct Controller {
 struct Memory {
     /// Pods with a sent binding that the cache does not show yet, with their node and requests.
     assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
-    /// Pods that fitted on no node at their last attempt, and the pod that is being scheduled. A node's
-    /// change queues them again.
+    /// Pods that fitted on no node at their last attempt, and the pod that is being scheduled. They are
+    /// queued again when a pod on a node terminates or is deleted, or when a node changes.
     unschedulable: Mutex<BTreeSet<ObjectName>>,
 }
 
@@ -64,7 +64,8 @@ struct Assumed {
     takes: Room,
 }
 
-/// Event handler for pods without a node: queues new ones, and removes the others from [`Memory`].
+/// Event handler for pods without a node: queues a new pod, and removes a pod from [`Memory`] when it is bound,
+/// has terminated or is deleted.
 struct Unbound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,

@@ -27,7 +27,7 @@ use crate::{
 /// Number of clients that write concurrently.
 const WRITERS: usize = 4;
 
-/// Number of times that the test kills and restarts the server.
+/// Number of kills after which the test restarts the server and checks the stored objects.
 const KILLS: usize = 6;
 
 /// Returns the path of a data directory that does not exist yet.

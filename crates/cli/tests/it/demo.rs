@@ -8,8 +8,8 @@ use crate::binary::{Ended, Running, Step, file, run};
 
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
-/// Steps that the demo must print, in causal order. Each has the prefix of the loop's name and the prefix of
-/// the step's text.
+/// Steps that the demo must print, in causal order. Each entry contains the start of the loop's name and the
+/// start of the step's text.
 const STEPS: [(&str, &str); 13] = [
     ("user", "asks for a Deployment of 3 pods"),
     ("deployment", "sees a Deployment of 3 pods"),

@@ -1,4 +1,4 @@
-//! Tests of the `kubectl-informer` binary as a user runs it: its output, its exit code and its requests.
+//! Tests the `kubectl-informer` binary as a user runs it: its output, its exit code and its requests.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The controller before the migration: kube-rs watches the generators and config maps for it alone.
+//! The controller before the migration: kube-rs watches generators and config maps for this controller.
 
 use std::{sync::Arc, time::Duration};
 

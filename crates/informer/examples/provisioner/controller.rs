@@ -41,7 +41,7 @@ pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// `sig-storage-lib-external-provisioner`.
 const RETRIES_MAX: u32 = 15;
 
-/// Settings of a provisioner.
+/// Builds a [`ProvisionController`] from its settings.
 pub(crate) struct Builder {
     client: Client,
     name: String,
@@ -85,8 +85,7 @@ enum Work {
 // === impl Builder ===
 
 impl Builder {
-    /// Returns the settings of a provisioner that serves the storage classes whose `provisioner` field is
-    /// `name`.
+    /// Creates a builder for the provisioner of the storage classes whose `provisioner` field is `name`.
     pub(crate) fn new(client: Client, name: &str, storage: Storage, output: Transcript) -> Self {
         Self {
             client,

@@ -18,7 +18,7 @@ use kube_informer_apiserver::{Kind, Kinds, Scope, Server};
 
 use super::template::{self, NAMESPACES, SEEDED, Template};
 
-/// Maximum number of seeded objects of one kind. They have about 10 GB of JSON.
+/// Maximum number of seeded objects of one kind. That many objects have about 10 GB of JSON.
 const COUNT_MAX: u32 = 10_000_000;
 
 /// Number of objects per call of [`Server::create_all`], which syncs a data directory once and takes about
@@ -103,8 +103,10 @@ pub(super) fn is_stored(kind: &Kind) -> bool {
     has("create") && has("list")
 }
 
-/// Returns the kind with a name that kubectl accepts: the plural, the singular, `PLURAL.GROUP` or a short
-/// name. If several kinds have the name, the first kind with a preferred version is returned.
+/// Returns the kind that kubectl finds by `name`, which is a plural, a singular, `PLURAL.GROUP` or a short
+/// name.
+///
+/// If several kinds match, the first kind in its preferred version is returned.
 pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
     let is_it = |kind: &&Kind| {
         kind.plural == name

@@ -30,7 +30,7 @@ const APPS: [&str; 7] = [
 /// Updates change the value, so an object can start to match a label selector, or stop matching it.
 pub(super) const VERSIONS: u32 = 10;
 
-/// Number of pods per node that determines the number of nodes if no nodes are seeded.
+/// Number of pods that are bound to each node name if no nodes are seeded.
 const PODS_ON_NODE: u32 = 30;
 
 /// Size in bytes that a generated object's JSON is padded to. The server adds about 80 bytes.
@@ -48,10 +48,10 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Creates a template for a kind of which `count` objects are seeded, on a server with `nodes` seeded
+    /// Creates a template. `count` is the number of objects of the kind, and `nodes` is the number of seeded
     /// nodes.
     ///
-    /// If `nodes` is zero, pods are bound to one generated node name per 30 pods.
+    /// If `nodes` is zero, pods are bound to generated node names, with 30 pods per name.
     pub(super) fn new(kind: &Kind, count: u32, nodes: u32) -> Self {
         let nodes = if nodes > 0 {
             nodes

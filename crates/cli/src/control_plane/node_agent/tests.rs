@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// A time in paused time that is longer than any operation takes.
+/// Time limit in virtual (paused) time. No operation takes that long.
 const LONG: Duration = Duration::from_secs(60);
 
 fn pod(name: &str, node: Option<&str>) -> Value {

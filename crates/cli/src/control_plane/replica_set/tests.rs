@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// A time in paused time that is longer than any operation takes.
+/// Time limit in virtual (paused) time. No operation takes that long.
 const LONG: Duration = Duration::from_secs(60);
 
 fn replica_set(replicas: u32) -> Value {
@@ -53,7 +53,7 @@ async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     (plane, steps)
 }
 
-/// Waits one second of paused time, in which all pending operations complete.
+/// Waits one second of virtual (paused) time, so that all pending operations complete.
 async fn settle() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }

@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// A time in paused time that is longer than any operation takes.
+/// Time limit in virtual (paused) time. No operation takes that long.
 const LONG: Duration = Duration::from_secs(60);
 
 fn node(name: &str, cpu: &str) -> Value {

@@ -64,8 +64,8 @@ struct Assumed {
     takes: Room,
 }
 
-/// Event handler for pods without a node: queues a new pod, and removes a pod from [`Memory`] when it is bound,
-/// has terminated or is deleted.
+/// Event handler for pods without a node: queues a new pod, and removes a pod from [`Memory`] when the pod is
+/// bound, has terminated or is deleted.
 struct Unbound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,

@@ -1,5 +1,5 @@
-//! The provisioner: creates a volume for each claim whose storage class names it, and deletes released
-//! volumes.
+//! The provisioner: creates a volume for each claim whose storage class names this provisioner, and
+//! deletes released volumes.
 //!
 //! Guarantees:
 //!

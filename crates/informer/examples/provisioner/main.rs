@@ -10,7 +10,8 @@
 //!
 //! `main.rs` runs the scenario, `controller.rs` contains the provisioner, and `storage.rs` creates the
 //! simulated disks. `binder.rs` binds claims to volumes, because the embedded server has no controller
-//! manager. On a cluster with a controller manager, either the binder or the controller manager binds a claim.
+//! manager. On a cluster with a controller manager, either the binder or the controller manager binds a
+//! claim.
 //!
 //! `cargo run -p kube-informer --example provisioner [-- --kubeconfig FILE --context NAME]`
 

@@ -1,4 +1,4 @@
-//! Starts, restarts and ends an etcd and a kube-apiserver that stores its objects there.
+//! Starts, restarts and ends an etcd and a kube-apiserver that stores its objects in this etcd.
 
 use std::{
     fs,

@@ -63,7 +63,7 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// Returns the last line of the process's log.
+    /// Returns the last line of the process's log, or a note that the log is empty.
     pub(crate) fn last_line(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         log.lines().last().unwrap_or("its log is empty").to_owned()

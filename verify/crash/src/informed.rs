@@ -21,10 +21,12 @@ use crate::object::Seen;
 /// Index in [`KINDS`](crate::object::KINDS) of the kind that the informer lists and watches.
 pub(crate) const KIND: usize = 0;
 
-/// Maximum time until the cache and the delivered states equal the server's objects.
+/// Maximum time for which [`Informed::agrees`] waits until the cache and the delivered states equal the
+/// server's objects.
 const HEALED: Duration = Duration::from_secs(20);
 
-/// The number and the revision of each object, by object name.
+/// The revision of each object and the number that its writer stored in it, by object name. The number is
+/// first.
 type States = BTreeMap<String, (u64, u64)>;
 
 /// A running informer of config maps, and the events that its handler has received.
@@ -119,7 +121,7 @@ impl Informed {
     }
 }
 
-/// Returns the name of an object, and its number and revision.
+/// Returns the name of an object, the number that its writer stored in it, and its revision.
 ///
 /// # Errors
 /// Returns an error if this program did not write the object.

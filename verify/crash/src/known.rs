@@ -17,8 +17,8 @@ pub(crate) struct Known(BTreeMap<Key, History>);
 /// The last acknowledged state of one object, and its pending write.
 #[derive(Debug, Default)]
 struct History {
-    /// Number and revision of the last acknowledged state. `None` after a deletion, and before the first
-    /// write.
+    /// The last acknowledged state: the number that the writer stored in the object, and the revision. `None`
+    /// after a deletion, and before the first write.
     acknowledged: Option<(u64, u64)>,
     open: Open,
 }
@@ -34,20 +34,21 @@ enum Open {
 }
 
 impl Known {
-    /// Returns the number in the last acknowledged state of the object, or `None` if the object does not
-    /// exist.
+    /// Returns the number that the last acknowledged write stored in the object, or `None` if the object does
+    /// not exist.
     pub(crate) fn value(&self, key: &Key) -> Option<u64> {
         let (value, _) = self.0.get(key)?.acknowledged?;
         Some(value)
     }
 
-    /// Records a write before it is sent. `value` is the number that the write stores, or `None` for a
-    /// deletion.
+    /// Records a write before it is sent. `value` is the number that the write stores in the object, or
+    /// `None` for a deletion.
     pub(crate) fn tried(&mut self, key: &Key, value: Option<u64>) {
         self.0.entry(key.clone()).or_default().open = value.map_or(Open::Gone, Open::Value);
     }
 
-    /// Records an acknowledged write. `value` is the resulting number and revision, or `None` for a deletion.
+    /// Records an acknowledged write. `value` is the number that the write stored in the object and the
+    /// resulting revision, or `None` for a deletion.
     pub(crate) fn done(&mut self, key: &Key, value: Option<(u64, u64)>) {
         let history = self.0.entry(key.clone()).or_default();
         history.acknowledged = value;
@@ -93,7 +94,8 @@ impl Known {
         })
     }
 
-    /// Returns the number and revision of each acknowledged object of a kind, by object name.
+    /// Returns the acknowledged objects of a kind, by name: the number stored in each object, and its
+    /// revision.
     pub(crate) fn of_kind(&self, kind: usize) -> BTreeMap<String, (u64, u64)> {
         let of_kind = self.0.iter().filter(|(key, _)| key.kind == kind);
         of_kind
@@ -134,8 +136,8 @@ mod tests {
         }
     }
 
-    /// Returns the history of object `a`: number 1 is acknowledged at revision 5, and the write `open` is
-    /// pending.
+    /// Returns the known states of one object: the acknowledged write stored the number 1 at revision 5, and
+    /// the write `open` is pending.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

@@ -1,5 +1,5 @@
-//! The objects that this program writes: objects of several kinds, each with a number and a text. Most texts
-//! do not fit into one page of the store's file.
+//! The objects that this program writes: objects of several kinds. The number in each object identifies the
+//! write that stored it. Most objects also have a text that does not fit into one page of the store's file.
 //!
 //! Guarantees: [`Seen::read`] returns an error for a partially stored object.
 
@@ -42,7 +42,8 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
-/// The identity, number and revision of an object that the server has returned.
+/// An object that the server has returned: its identity, the number that its writer stored in it, and its
+/// revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) key: Key,
@@ -55,7 +56,8 @@ impl Key {
         format!("{}/{}", KINDS[self.kind].collection, self.name)
     }
 
-    /// Returns the JSON of the object with the number `value` and a text of at most `bytes` bytes.
+    /// Returns the JSON of the object, with the number `value` and a text of at most `bytes` bytes in its
+    /// annotations.
     pub(crate) fn object(&self, value: u64, bytes: usize) -> Value {
         json!({
             "apiVersion": "v1",

@@ -10,7 +10,8 @@ use anyhow::{Result, ensure};
 
 use crate::object::Key;
 
-/// A change of one object: the object with its new number, or with `None` if the change deleted the object.
+/// A change of one object: the identity of the object, and the number that the change stored in the object.
+/// The number is `None` if the change deleted the object.
 pub(crate) type Change = (Key, Option<u64>);
 
 /// The changes that clients have received, by revision, and the highest received revision.

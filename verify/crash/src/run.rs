@@ -37,7 +37,7 @@ use crate::{
 /// Number of clients that write concurrently to each server process.
 const WRITERS: usize = 4;
 
-/// Number of writes per writer if the server is killed at [`Moment::Calm`].
+/// Number of writes per writer in a server process that is killed only after all writes are complete.
 const CALM_WRITES: usize = 10;
 
 /// Maximum number of kills of the server in the search for one planted bug.
@@ -85,7 +85,7 @@ enum Moment {
     Acknowledged(usize),
     /// This time after the server has started to listen.
     Within(Duration),
-    /// After every writer has completed [`CALM_WRITES`] writes.
+    /// After every writer has completed a fixed number of writes, [`CALM_WRITES`].
     Calm,
 }
 
@@ -327,8 +327,8 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that a received change exists for every revision, up to the lowest last revision of all
-    /// watchers.
+    /// Checks that every revision belongs to a received change, in the range of revisions that all watchers
+    /// have received.
     ///
     /// The revision of a deletion is only in the watch event, not in the response to the request. Therefore
     /// only this check detects a deletion without an event.
@@ -344,8 +344,8 @@ impl Lives {
         })
     }
 
-    /// Compares the objects of a server that has just started with the known states. Returns a client of this
-    /// server.
+    /// Compares the objects of a server that has just started with the acknowledged and pending writes.
+    /// Returns a client of this server.
     async fn look(&mut self, ready: Ready) -> Result<Client> {
         self.address = ready.address;
         self.notes.revisions.lock().started(ready.revision)?;
@@ -385,7 +385,8 @@ impl Lives {
         Ok(client)
     }
 
-    /// Compares the informer with the known objects while no client writes.
+    /// Waits until the cache of the informer equals the acknowledged objects. No client may write during this
+    /// time.
     async fn compare(&self) -> Result<()> {
         let states = self.notes.known.lock().of_kind(informed::KIND);
         match &self.informed {

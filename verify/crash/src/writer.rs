@@ -60,8 +60,8 @@ enum Deed {
 }
 
 impl Notes {
-    /// Records `answer`, the response to a write. `wanted` is the number that the write stores, or `None` for
-    /// a deletion.
+    /// Records `answer`, the response to a write. `wanted` is the number that the write stores in the object,
+    /// or `None` for a deletion.
     fn note(&self, key: Key, wanted: Option<u64>, answer: &Value) -> Result<()> {
         let Some(value) = wanted else {
             ensure!(answer["status"] == "Success", "{key}: {answer}");

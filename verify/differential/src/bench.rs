@@ -21,7 +21,8 @@ use crate::{
 /// Number of sequences that are sent to an oracle in one batch.
 const AT_ONCE: usize = 250;
 
-/// Number of sequences per batch for a component with a counterpart. These sequences run one after the other.
+/// Number of sequences per batch for a component with a counterpart, a peer that answers client-go's
+/// requests. These sequences run one after the other.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.
@@ -32,7 +33,7 @@ pub(crate) struct Bench {
 /// The result of the comparisons of one component, over all seeds of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// The behaviours of the library that occurred, and the accepted divergences from client-go.
+    /// The named behaviours of the library that occurred, and the intentional differences from client-go.
     pub(crate) coverage: Coverage,
     /// The sequences with an unexplained difference, in the order of their seeds.
     pub(crate) findings: Vec<Finding>,

@@ -1,5 +1,5 @@
-//! Converts drawn objects into objects of the library, and formats objects and deltas in the text notation
-//! that the oracles of client-go also use.
+//! Converts randomly drawn objects into objects of the library. Formats objects and deltas in the text
+//! notation that the Go programs with client-go also use.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use kube_informer::{
 
 use crate::sequence::Thing;
 
-/// The type of the cached objects. The comparison does not depend on this choice.
+/// The Rust type of all cached objects. The results of the comparison do not depend on this choice.
 pub(crate) type K = ConfigMap;
 
-/// Returns a drawn object as the type that users of the library receive. The field `data` contains the values
-/// of the object in each index.
+/// Converts a randomly drawn object into the type that users of the library receive. The field `data`
+/// contains the values of the object in each index.
 pub(crate) fn live(thing: &Thing) -> K {
     let (namespace, name) = match thing.key.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name),
@@ -36,22 +36,22 @@ pub(crate) fn live(thing: &Thing) -> K {
     }
 }
 
-/// Returns a drawn object as the type that the library's caches store.
+/// Converts a randomly drawn object into the type that the library's caches store.
 pub(crate) fn object(thing: &Thing) -> Object<K> {
     Object::new(live(thing)).expect("every drawn object has a name")
 }
 
-/// Parses the key of a drawn object, `namespace/name` or a name alone.
+/// Parses the key of a randomly drawn object. The key is `namespace/name`, or a name alone.
 pub(crate) fn name(key: &str) -> ObjectName {
     key.parse().expect("every drawn key is a name")
 }
 
-/// Returns the deletion of a drawn object, as a watch delivers it.
+/// Returns the deletion of a randomly drawn object, as a watch delivers it.
 pub(crate) fn deleted(thing: &Thing) -> Deleted<K> {
     Deleted::Known(object(thing))
 }
 
-/// Returns the tombstone of a drawn object: a deletion that no watch has delivered.
+/// Returns the tombstone of a randomly drawn object: a deletion that no watch has delivered.
 pub(crate) fn missed(thing: &Thing) -> Deleted<K> {
     Deleted::FinalStateUnknown {
         name: name(&thing.key),
@@ -64,8 +64,8 @@ pub(crate) fn show(object: &Object<K>) -> String {
     format!("{}@{}", object.object_name(), object.revision())
 }
 
-/// Formats the object of a delta, or the tombstone with the last known state. Returns an empty text for a
-/// delta without an object.
+/// Formats the object of a delta. For a tombstone, formats the name and the last known state. Returns an
+/// empty text for a delta without an object.
 pub(crate) fn show_state(delta: &Delta<K>) -> String {
     match &delta.kind {
         DeltaKind::Deleted(Deleted::FinalStateUnknown { name, last_known }) => {
@@ -90,8 +90,8 @@ pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     }
 }
 
-/// Formats the deltas that one pop of a queue returns. `initial` states whether they belong to the initial
-/// list.
+/// Formats the deltas that one pop of a queue returns. `initial` states whether the deltas belong to the
+/// initial list.
 pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     let deltas: Vec<_> = deltas.iter().map(show_delta).collect();
     let initial = if initial { " initial" } else { "" };

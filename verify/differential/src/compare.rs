@@ -14,10 +14,9 @@ use crate::{
 pub(crate) struct Outcome {
     /// Number of operations up to the last one whose answers were compared.
     pub(crate) compared: usize,
-    /// The names of the divergences, each with the index of the operation at which it occurred.
+    /// The names of the intentional differences, each with the index of the operation at which it occurred.
     pub(crate) accepted: Vec<(usize, &'static str)>,
-    /// The first violated guarantee, or the first difference that is not a divergence. `None` if neither
-    /// occurred.
+    /// The first violated guarantee or unintentional difference. `None` if neither occurred.
     pub(crate) failure: Option<Failure>,
 }
 
@@ -28,7 +27,7 @@ pub(crate) struct Failure {
     pub(crate) version: Version,
     /// The index of the operation at which the failure occurred.
     pub(crate) at: usize,
-    /// The guarantee that the library violated. `None` if the answers differ.
+    /// The guarantee that the library violated. `None` if the failure is a difference between the answers.
     pub(crate) reason: Option<&'static str>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Component {
     pub(crate) versions: fn(&Sequence) -> &'static [Version],
     /// Runs the sequence on the library, with a planted bug if one is given. Returns one step per operation.
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
-    /// Creates the peer to which client-go sends requests during a sequence. `None` if client-go sends no
+    /// Creates the peer that answers client-go's requests during a sequence. `None` if client-go sends no
     /// requests.
     pub(crate) counterpart: Option<NewCounterpart>,
     /// The names of the behaviours that a run must show, such as verbs, types of deltas, and branches of the
@@ -34,7 +34,7 @@ pub(crate) struct Component {
     pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 
-/// A function that creates the peer to which client-go sends requests during the given sequence.
+/// A function that creates the peer that answers client-go's requests during the given sequence.
 pub(crate) type NewCounterpart = fn(&Sequence) -> Box<dyn Counterpart>;
 
 /// Two different answers to one operation, with the sequence and all answers to its operations.
@@ -50,15 +50,15 @@ pub(crate) struct Moment<'a> {
     pub(crate) theirs: &'a [Option<Answer>],
 }
 
-/// An intentional difference between the answers to one operation, by the names of its divergences.
+/// The intentional differences between the two answers to one operation, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// One divergence. The answers to later operations are compared.
+    /// One intentional difference. The answers to later operations are compared.
     Here(&'static str),
-    /// Several divergences. The answers to later operations are compared.
+    /// Several intentional differences. The answers to later operations are compared.
     Several(Vec<&'static str>),
-    /// One divergence after which the states of the library and of client-go differ. The answers to later
-    /// operations are not compared.
+    /// One intentional difference after which the states of the library and of client-go differ. The answers
+    /// to later operations are not compared.
     FromHere(&'static str),
 }
 
@@ -90,7 +90,8 @@ impl Moment<'_> {
     }
 }
 
-/// Always returns `None`. It is the [`Component::must_not`] of components without guarantees of their own.
+/// Always returns `None`. Components without additional guarantees use this function as their
+/// [`Component::must_not`].
 pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
 }

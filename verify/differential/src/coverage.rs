@@ -19,7 +19,8 @@ use crate::{
 /// Minimum of the median number of operations per sequence. A run with shorter sequences fails.
 const MEDIAN_LENGTH: usize = 40;
 
-/// Numbers of the behaviours of one component and of its divergences from client-go in a run.
+/// Counts, for one component in a run, of the library's behaviours and of its intentional differences from
+/// client-go. A behaviour is a name, such as a verb or a type of delta.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     lengths: Vec<usize>,
@@ -27,10 +28,9 @@ pub(crate) struct Coverage {
     seen: Counts<&'static str>,
     /// Number of operations with each behaviour whose answers were compared with each version of client-go.
     compared: Counts<(Version, &'static str)>,
-    /// Number of occurrences of each divergence, by name.
+    /// Number of occurrences of each intentional difference, by name.
     accepted: Counts<&'static str>,
-    /// For each behaviour, the number of occurrences of each divergence in operations that showed this
-    /// behaviour.
+    /// Number of occurrences of each intentional difference in the operations with a behaviour, by behaviour.
     differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 
@@ -45,8 +45,8 @@ impl Coverage {
         }
     }
 
-    /// Records the operations whose answers were compared with a version of client-go, and `accepted`, the
-    /// divergences found, each with the index of its operation.
+    /// Records the operations whose answers were compared with a version of client-go, and the intentional
+    /// differences. `accepted` contains the name of each difference and the index of its operation.
     pub(crate) fn compared(
         &mut self,
         version: Version,
@@ -70,7 +70,7 @@ impl Coverage {
         }
     }
 
-    /// Returns the number of sequences in this run.
+    /// Returns the number of sequences recorded in this run.
     pub(crate) fn sequences(&self) -> usize {
         self.lengths.len()
     }
@@ -86,7 +86,7 @@ impl Coverage {
         self.compared.of(&(version, behaviour))
     }
 
-    /// Returns the names of the divergences that occurred in operations with this behaviour.
+    /// Returns the names of the intentional differences that occurred in operations with this behaviour.
     pub(crate) fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
         let counts = self.differing.get(behaviour).into_iter();
         counts
@@ -95,12 +95,12 @@ impl Coverage {
             .collect()
     }
 
-    /// Returns the number of occurrences of each divergence, by the name of the divergence.
+    /// Returns the number of occurrences of each intentional difference, by name.
     pub(crate) fn accepted(&self) -> &Counts<&'static str> {
         &self.accepted
     }
 
-    /// Returns the median number of operations per sequence.
+    /// Returns the median number of operations in the recorded sequences.
     pub(crate) fn median(&self) -> usize {
         let mut lengths = self.lengths.clone();
         lengths.sort_unstable();

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Maximum duration of a wait, in real time. It fails a test that would otherwise hang, and does not affect a
-/// passing test.
+/// Deadline, in real time, of each wait in these tests. A test that would otherwise hang fails at the
+/// deadline.
 const GUARD: Duration = Duration::from_secs(60);
 
 /// Returns a pod whose `containers` field is not a list. The server stores the pod, but a typed client cannot

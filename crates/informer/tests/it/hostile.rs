@@ -1,4 +1,4 @@
-//! Tests of responses that never end. The request fails at a limit that the error message names, and the
+//! Tests of responses that never end. Each request fails at a limit that the error message names, and the
 //! informer repeats the request after a pause.
 
 mod forms;

@@ -57,7 +57,8 @@ impl Recorder {
         Arc::new(self.clone())
     }
 
-    /// Returns the number of informers and work queues that still own their [`Recording`].
+    /// Returns the number of informers and work queues that have not dropped their [`Recording`], the
+    /// collector of their metrics.
     fn under_way(&self) -> usize {
         Arc::strong_count(&self.0.held) - 1
     }
@@ -325,7 +326,7 @@ async fn skipped_events_are_counted_by_reason() {
     informer.stop().await;
 }
 
-/// Regression test for kubernetes#73587: metrics of a reflector outlive the reflector.
+/// Regression test for kubernetes#73587: in client-go, the metrics of a stopped reflector were never removed.
 #[tokio::test(start_paused = true)]
 async fn the_metrics_of_an_informer_are_dropped_when_its_run_returns() {
     let server = Server::builder().seed([setting::pod("a")]).build();

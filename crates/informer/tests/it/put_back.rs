@@ -52,7 +52,7 @@ fn streamed(revision: u64, items: &[String]) -> String {
 }
 
 /// Returns the server's answers to an initial list and to the watch that follows. The initial list contains
-/// the revision and items in `all`; a streaming list and its watch are one answer.
+/// the revision and items in `all`. A streaming list and the watch that follows are one answer.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -156,7 +156,7 @@ async fn check_applied(building: Builder<Pod>, what: &str) {
 }
 
 /// The restore loses a write at revision 8. The relist completes at revision 9, so the revision of the cache
-/// passes 8 without the write.
+/// exceeds 8 although the cache does not contain the write.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {

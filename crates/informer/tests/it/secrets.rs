@@ -30,7 +30,7 @@ use crate::{
 
 const PLANTED: &str = "plant3d-s3cret";
 
-/// The base64 encoding of [`PLANTED`], as the field `data` of a Secret contains it.
+/// The base64 encoding of the planted secret, as the field `data` of a Secret contains it.
 const ENCODED: &str = "cGxhbnQzZC1zM2NyZXQ=";
 
 /// The text of all errors, log lines, metrics and `Debug` output that the test has recorded.

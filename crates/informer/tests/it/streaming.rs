@@ -55,7 +55,7 @@ fn end(revision: u64) -> String {
     bookmark_saying(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// The observations of one run of a reflector, except its requests.
+/// The changes, errors and pending requests of one run of a reflector.
 struct Outcome {
     /// The changes that the store received, one per line.
     heard: String,
@@ -64,7 +64,7 @@ struct Outcome {
 }
 
 /// Runs a reflector with these scripted answers for the duration `within`, and compares its requests with
-/// `asked`. Returns the other observations of the run.
+/// `asked`. Returns the changes that the store received, the errors, and the number of pending requests.
 async fn check(
     answers: impl IntoIterator<Item = Answer>,
     within: Duration,

@@ -1,5 +1,5 @@
-//! Tests of the end of handlers, informers, factories and waits: which objects and tasks remain after the
-//! end, and that every wait for the end returns.
+//! Tests of how handlers, informers, factories and waits end. They check which objects and tasks remain after
+//! the end, and that every wait for the end returns.
 
 use std::{
     future::pending,

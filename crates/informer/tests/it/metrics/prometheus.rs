@@ -96,7 +96,7 @@ async fn a_page_shows_unsynced_informers_and_the_largest_lag_per_name() {
     controller.run(steps).await.unwrap();
 }
 
-/// Regression test for kubernetes#73587: metrics of a reflector outlive the reflector.
+/// Regression test for kubernetes#73587: in client-go, the metrics of a stopped reflector were never removed.
 #[tokio::test(start_paused = true)]
 async fn a_page_has_no_series_of_ended_informers_and_queues() {
     let server = Server::builder().seed([setting::pod("a")]).build();

@@ -13,7 +13,7 @@ pub(super) struct Notice {
     pub(super) what: &'static str,
     /// Events of the watch that follows the list at revision 5, and the way in which the watch ends.
     pub(super) watch: (String, Then),
-    /// Returns the server's answers to the requests after the watch and before the relist.
+    /// Returns the server's answers to the requests between the watch and the relist.
     pub(super) answers: fn() -> Vec<Answer>,
     /// Revisions of the relist's response. The test runs once for each of them.
     pub(super) revisions: &'static [u64],

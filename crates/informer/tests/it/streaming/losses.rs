@@ -183,7 +183,8 @@ async fn white_space_between_events_does_not_reset_the_silence_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_ignored_without_bookmarks_and_its_limit_is_configurable() {
-    /// Returns the number of watches of an informer whose watches send nothing for 15 minutes.
+    /// Runs an informer whose watches receive nothing for 15 minutes, and returns the number of watches that
+    /// it has opened.
     async fn watches(silence: Duration, bookmarks: bool) -> usize {
         let faults = if bookmarks {
             ""

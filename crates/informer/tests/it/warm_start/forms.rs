@@ -20,8 +20,8 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// Number of [`Tallied`] objects that all threads have decoded. Only one test uses this type, so the number
-/// belongs to that test.
+/// Number of [`Tallied`] pods decoded by all threads since the last reset. Only one test uses this type, so
+/// no other test changes the number.
 static DECODED: AtomicUsize = AtomicUsize::new(0);
 
 /// A pod whose `Deserialize` implementation counts its calls in [`DECODED`].

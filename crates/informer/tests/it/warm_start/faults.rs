@@ -1,4 +1,6 @@
-//! A saved store that does not fit leads to a cold start with a reason; an expired one leads to a list.
+//! Tests of warm starts whose saved store is unusable or outdated. An informer ignores a damaged store, and a
+//! store of another server, kind or version, and reports the reason. An informer whose saved revision has
+//! expired uses the saved objects and lists again.
 
 mod identity;
 
@@ -10,13 +12,14 @@ use kube_informer::{
 
 use super::*;
 
-/// Returns a server with this seed; equal seeds give equal uids.
+/// Returns a server with these pods. Servers with equal seeds assign equal uids.
 fn server(seed: u64, pods: &[&str]) -> Server {
     let pods: Vec<_> = pods.iter().map(|name| pod(name)).collect();
     Server::builder().rng_seed(seed).seed(pods).build()
 }
 
-/// Starts an informer, and returns the kind of start, the requests and the events of a handler.
+/// Runs an informer until its cache matches the server. Returns whether the start was warm or cold, the
+/// requests of the informer, and the events of a handler.
 async fn start(server: &Server, informer: Builder<Pod>) -> String {
     let mut before = requests(server).lines().count();
     let informer = run(informer);
@@ -225,7 +228,7 @@ async fn a_saved_revision_too_old_for_a_list_can_be_new_enough_for_a_watch() {
     .assert_eq(&start(&server, warm(&server, &path)).await);
 }
 
-/// A source that ignores the requested revision of a list and returns the current state.
+/// A source that ignores the requested revision of a list, and always lists the newest objects.
 struct Careless(ListWatch<Pod>);
 
 impl ListerWatcher for Careless {

@@ -1,7 +1,8 @@
-//! Compares the `InOrder` queue with `cache.RealFIFO`.
+//! Compares the library's `InOrder` queue with client-go's `cache.RealFIFO`.
 //!
-//! With the option [`ATOMIC`], `RealFIFO` has the settings that informers use. Without it, only operations
-//! that mean the same in both queues are compared.
+//! If a sequence has the option [`ATOMIC`], `RealFIFO` runs with the settings of client-go's informers.
+//! Sequences without the option contain no lists, resyncs or bookmarks, because these differ between
+//! `RealFIFO` and `InOrder` without those settings.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -19,7 +20,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// The comparison of the queue in order.
+/// Comparison of the library's `InOrder` queue with client-go's `cache.RealFIFO`.
 pub(crate) const COMPONENT: Component = Component {
     name: "in_order",
     draw,
@@ -32,7 +33,8 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: |step| step.seen.contains(&RESYNC_TWICE).then_some(RESYNC_TWICE),
 };
 
-/// Option of a sequence: a list or a resync is one queue entry, as in client-go's informers.
+/// Option of a sequence: `RealFIFO` stores a list or a resync as one queue entry, as in client-go's
+/// informers.
 const ATOMIC: &str = "atomic";
 
 const RESYNC_WAITING: &str = "Resync while one is queued";
@@ -193,7 +195,8 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
 
 struct Replay<Q> {
     queue: Q,
-    /// The types and names of the queued changes, oldest first.
+    /// The type and the object's name of each queued change, oldest first. The name is empty for a list, a
+    /// resync and a bookmark.
     waiting: std::collections::VecDeque<(DeltaType, String)>,
     listed: bool,
     closed: bool,

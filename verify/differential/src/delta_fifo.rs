@@ -1,6 +1,7 @@
 //! Compares the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`.
 //!
-//! In some sequences the queue can read the store that its consumer fills. In the others it has no store.
+//! In sequences with the option [`KNOWN`], the queue can read the store that its consumer fills. In other
+//! sequences the queue has no access to a store.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -32,11 +33,11 @@ pub(crate) const COMPONENT: Component = Component {
 
 const KNOWN: &str = "known";
 const EMIT_REPLACED: &str = "emit_replaced";
-/// Option of a sequence: popped units, each with the deltas of one object, are put back into the queue.
+/// Option of a test sequence: popped units, each with the deltas of one object, are put back into the queue.
 /// Only client-go 0.32 supports this operation.
 const REQUEUE: &str = "requeue";
-/// Option of a sequence: units are popped with `pop_batch`, as an informer's controller does, instead of
-/// `pop_unit`.
+/// Option of a test sequence: units are popped with `pop_batch`, as an informer's controller does, instead of
+/// `pop_unit`. A unit contains the queued deltas of one object.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";
@@ -338,8 +339,8 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records the behaviours of `replace` that a list with these names shows, such as an empty list or a
-    /// listed name that is already queued.
+    /// Records for the coverage report which cases of `replace` a list with these names reaches, such as an
+    /// empty list or a listed name that is already queued.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();

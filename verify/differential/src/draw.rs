@@ -1,5 +1,6 @@
-//! [`Draw`]: generates the random operations, keys and objects of sequences from a seed. A seed yields the
-//! same values on every machine.
+//! [`Draw`]: generates the random operations, keys and objects of test sequences from a seed.
+//!
+//! A seed yields the same values on every machine.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +18,8 @@ const KEYS: [&str; 6] = ["a", "b", "c", "d", "n1/a", "n2/b"];
 /// Seeded random generator for the operations, keys and objects of one sequence.
 pub(crate) struct Draw {
     random: fastrand::Rng,
-    /// Last revision that was returned. No two objects or lists of a sequence have the same revision, so a
-    /// revision in an answer identifies one of them.
+    /// Last revision that was generated. No two objects or lists of a sequence have the same revision, so a
+    /// revision in an answer identifies one object or list.
     revision: u64,
 }
 

@@ -33,7 +33,7 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: |step| step.seen.contains(&RESYNC_TWICE).then_some(RESYNC_TWICE),
 };
 
-/// Option of a sequence: `RealFIFO` stores a list or a resync as one queue entry, as in client-go's
+/// Option of a test sequence: `RealFIFO` stores a list or a resync as one queue entry, as in client-go's
 /// informers.
 const ATOMIC: &str = "atomic";
 
@@ -111,7 +111,7 @@ fn draw(draw: &mut Draw) -> Sequence {
     let mut begin = Vec::new();
     if flags.contains(&ATOMIC) {
         verbs.extend([(5, "replace"), (4, "resync"), (5, "bookmark")]);
-        // These may precede the first list without counting as changes.
+        // Bookmarks and resyncs may precede the first list, because they do not count as changes.
         begin.extend(std::iter::repeat_n(
             "bookmark",
             usize::from(draw.chance(15)),
@@ -120,8 +120,8 @@ fn draw(draw: &mut Draw) -> Sequence {
         begin.extend(std::iter::repeat_n("replace", usize::from(draw.chance(75))));
     }
     let burst = draw.chance(12).then(|| draw.number(10..=30));
-    // client-go queues a second resync while one is queued, the library does not, and then the states differ:
-    // most sequences avoid it.
+    // client-go queues a second resync while one is queued, and the library does not. The states differ
+    // afterwards, so most sequences avoid a second resync.
     let repeats = draw.chance(10);
     let length = draw.length();
     let mut operations: Vec<Operation> = Vec::new();
@@ -168,8 +168,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     if moment.saw(POP_CLOSED) && their == "closed" {
         return Some(Accepted::Here("an_ordered_queue_is_not_closed"));
     }
-    // The resync that the library does not queue appears in client-go when it is popped, or at the end of a
-    // batch.
+    // client-go pops the resync that the library has not queued, either alone or at the end of a batch.
     let before = &moment.ours[..moment.at];
     let repeated = before
         .iter()

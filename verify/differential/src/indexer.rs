@@ -26,7 +26,7 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Option of a sequence: some changes are applied in batches, which only client-go 0.37 supports.
+/// Option of a test sequence: some changes are applied in batches, which only client-go 0.37 supports.
 const BATCHES: &str = "batches";
 
 /// Name of the index that the store of every sequence has from the start.
@@ -249,8 +249,10 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Returns the divergence that explains different store revisions, if the last write explains them: a write
-/// of an object without a revision, or a batch that ends with a tombstone.
+/// Returns the intentional difference that explains why the stores report different revisions.
+///
+/// The last write before the operation decides. It wrote an object without a revision, or it was a batch that
+/// ends with a tombstone. Returns `None` for any other write.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

@@ -44,11 +44,12 @@ pub(crate) const COMPONENT: Component = Component {
     must_not,
 };
 
-/// Option of a sequence: the informer uses the queue `DeltaFifo`, and is compared with client-go 0.32.
+/// Option of a test sequence: the informer uses the queue `DeltaFifo`, and is compared with client-go 0.32.
 const DELTA_FIFO: &str = "delta_fifo";
-/// Option of a sequence: the simulated server supports streaming lists.
+/// Option of a test sequence: the simulated server supports streaming lists.
 const STREAMING: &str = "streaming";
-/// Option of a sequence: the informer and some handlers have a resync period that ends within the sequence.
+/// Option of a test sequence: the informer and some handlers have a resync period that ends within the
+/// sequence.
 const RESYNC: &str = "resync";
 
 /// Verbs of the operations after which the order of events of different objects is compared.
@@ -191,8 +192,8 @@ fn draw(draw: &mut Draw) -> Sequence {
     // The first revision is that of the empty collection.
     draw.revision();
     let flags = draw.subset(&[(45, DELTA_FIFO), (40, STREAMING), (35, RESYNC)]);
-    // The times of resyncs are undefined after a failed or repeated list, or while a handler blocks: most
-    // sequences with resyncs avoid these.
+    // The times of resyncs are undefined after a failed or repeated list, or while a handler blocks. Most
+    // sequences with resyncs avoid these operations.
     let resync = flags.contains(&RESYNC);
     let mut drawing = Drawing {
         resync,
@@ -295,7 +296,7 @@ impl Drawing<'_> {
         self.handlers += 1;
         let operation = operation.text(format!("h{}", self.handlers));
         if operation.verb == "join_amid" {
-            // The progress of the other handlers when it is registered.
+            // Number of times that the other tasks run before the handler is registered.
             let turns = self.draw.number(0..=12);
             return self.burst(operation).number(turns);
         }
@@ -308,8 +309,8 @@ impl Drawing<'_> {
     }
 }
 
-/// Returns the parts of an answer. Handler events for which `differs(handler, event)` returns true are left
-/// out.
+/// Splits a formatted answer into its parts, and leaves out the handler events for which `differs` returns
+/// true. The arguments of `differs` are the handler's name and the event.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let parts = answer.text().unwrap_or_default().split("; ");
     let left = parts.filter_map(|part| {

@@ -45,8 +45,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// A peer that exchanges lines with the oracle while a sequence runs, such as the server for client-go's
-/// reflector.
+/// A peer that exchanges text lines with the Go process while the process runs a sequence on client-go. For
+/// example, the peer is the server for client-go's reflector.
 pub(crate) trait Counterpart {
     /// Processes a line from the oracle. Returns the response line, or `None` if the oracle expects no
     /// response.
@@ -118,7 +118,7 @@ impl Oracle {
         let input = self.input.as_mut().context("the oracle is running")?;
         let output = &mut self.output;
         thread::scope(|scope| {
-            // Written concurrently, so that neither side blocks on a full pipe.
+            // The sequences are written concurrently, so neither process blocks on a full pipe.
             let written = scope.spawn(|| -> Result<()> {
                 for sequence in sequences {
                     serde_json::to_writer(&mut *input, sequence)?;

@@ -68,7 +68,7 @@ fn table(component: &Component, coverage: &Coverage) -> String {
         } else {
             format!("same except for {}", names.join(", "))
         };
-        // Operations have the same names as in sequences.
+        // The names of operations are formatted as code.
         let behaviour = if behaviour.contains(' ') {
             (*behaviour).to_owned()
         } else {

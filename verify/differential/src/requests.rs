@@ -42,11 +42,11 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Option of a sequence: the reflectors request the initial list as a streaming list.
+/// Option of a test sequence: the reflectors request the initial list as a streaming list.
 const STREAMING: &str = "streaming";
-/// Option of a sequence: the library is compared with client-go 0.32 instead of 0.37.
+/// Option of a test sequence: the library is compared with client-go 0.32 instead of 0.37.
 const OLD: &str = "old";
-/// Option of a sequence: the reflectors request lists in pages.
+/// Option of a test sequence: the reflectors request lists in pages.
 const PAGES: &str = "pages";
 
 const VERBS: [&str; 20] = [
@@ -135,8 +135,8 @@ const UNREPEATED: usize = 6;
 const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
 
 fn draw(draw: &mut Draw) -> Sequence {
-    // A page of a list at a revision has exactly that state, a streaming list may be newer. The states would
-    // differ whenever one side lists and the other streams.
+    // A page of a list at a revision has exactly the state of that revision, and a streaming list may be
+    // newer. The states would differ whenever one reflector lists and the other uses a streaming list.
     let mut flags = match draw.number(0..=3) {
         0 | 1 => vec![STREAMING],
         2 => vec![PAGES],
@@ -216,8 +216,8 @@ fn changes(draw: &mut Draw, operation: Operation) -> Operation {
 /// Adds random errors to an operation. The server rejects the requests after the operation with these errors.
 fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation {
     let streaming = flags.contains(&STREAMING);
-    // A probe is a list too, and would consume an error meant for a list: where one may precede it, or follow
-    // a reset, no list is rejected.
+    // A probe is a list too, and would receive an error meant for a list. No list is rejected where a probe
+    // may precede it, or where the list may follow a reset.
     let lists = !["close", "restart"].contains(&operation.verb);
     if lists && flags.contains(&PAGES) && draw.chance(15) {
         return operation.text("list configmaps: 410 skip=1 x1");
@@ -233,7 +233,8 @@ fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation 
             if watch.contains("reset") || streaming && watch.ends_with("x3") {
                 return operation.text(watch);
             }
-            // Where client-go's client retries the list, the library starts with a streaming list again.
+            // client-go's REST client retries a list after these errors. The library starts with a streaming
+            // list again.
             let known = if streaming {
                 UNREPEATED
             } else {

@@ -70,7 +70,7 @@ pub(crate) struct Limiter {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Answer {
-    /// A text. Two texts must be equal.
+    /// A text. client-go and the library must return the same text.
     Said(String),
     /// Values whose order is not compared, because client-go reads them from a Go map.
     Set(Vec<String>),

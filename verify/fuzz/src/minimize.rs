@@ -7,7 +7,7 @@ use harness::shrink::leave_out;
 /// Maximum number of shorter inputs that are tried.
 const TRIES: usize = 4_000;
 
-/// Returns the shortest input found for which `fails` returns true.
+/// Returns a shortened input for which `fails` still returns true.
 ///
 /// Removes parts of the input, from halves down to single bytes, and then replaces bytes by `a`. Each step is
 /// kept only if the input still fails.

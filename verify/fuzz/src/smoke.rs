@@ -1,5 +1,5 @@
 //! Runs a target on its corpus, and then on mutations of the corpus and of earlier inputs that took a new
-//! path.
+//! path through the code.
 
 use std::{
     collections::BTreeSet,
@@ -38,7 +38,7 @@ pub(crate) struct Effort {
 pub(crate) struct Tally {
     pub(crate) corpus: usize,
     pub(crate) runs: u32,
-    /// Number of paths that mutated inputs took and that no file of the corpus takes.
+    /// Number of paths through the code that mutated inputs took and that no file of the corpus takes.
     pub(crate) new: usize,
     pub(crate) failure: Option<Failure>,
 }
@@ -70,8 +70,8 @@ pub(crate) fn note_panics() {
     }));
 }
 
-/// Runs the target on one input. Returns the name of the path that the input took, or the source location and
-/// the message of the panic.
+/// Runs the target on one input. Returns the name of the path that the input took through the code, or the
+/// source location and the message of the panic.
 pub(crate) fn give(
     target: &Target,
     input: &[u8],

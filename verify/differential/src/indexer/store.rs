@@ -1,4 +1,4 @@
-//! Runs drawn sequences of operations on the library's `Indexer`, and returns its answers.
+//! Runs random sequences of operations on the library's `Indexer`, and returns the answer to each operation.
 
 use kube_informer::{
     indexer::{self, Indexer, IndexerWriter, Indexers, NoSuchIndex},
@@ -19,7 +19,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// The library's indexer and its writer, without a planted bug. The planted bugs wrap this store.
+/// The library's indexer and its writer, without a planted bug. A store with a planted bug wraps this store.
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);
 
 impl Sound {

@@ -37,13 +37,14 @@ pub(super) struct Told {
     /// Whether the next answer shows `view` instead of `events`. This is set for a handler that was
     /// registered while the watch delivered changes, because the order of its events is undefined.
     pub(super) amid: bool,
-    /// Names of the behaviours, or of the violated guarantees, that the received events showed.
+    /// Names of the behaviours for the coverage report, and of the violated guarantees, that the received
+    /// events showed.
     pub(super) seen: Vec<&'static str>,
 }
 
 impl Told {
-    /// Records an event: updates the state of its object, and records the behaviours that the event shows.
-    /// Ignores `Event::Synced`.
+    /// Records an event, updates the state of its object, and records for the coverage report which
+    /// behaviours the event shows. Ignores `Event::Synced`.
     pub(super) fn note(&mut self, event: &Event<K>) {
         let Some(name) = event.object_name() else {
             return;
@@ -143,8 +144,8 @@ impl Listener {
 pub(super) struct Handler {
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) held: watch::Receiver<bool>,
-    /// Whether the handler ignores the initial objects. Only a planted bug sets this, because it has
-    /// already recorded these objects before the registration.
+    /// Whether the handler ignores the initial objects. Only a planted bug sets this: it records the initial
+    /// objects from the cache before the registration.
     pub(super) skips_initial: bool,
 }
 
@@ -160,8 +161,8 @@ impl EventHandler<K> for Handler {
         if event.object_name().is_none() || (initial && self.skips_initial) {
             return;
         }
-        // Ends with the handler. Events are recorded when the callback ends: the event that blocks a handler
-        // depends on earlier events that may be merged.
+        // The wait ends when the handler is released or removed. An event is recorded when its callback ends,
+        // because the event that blocks a handler depends on earlier events that may be merged.
         drop(self.held.wait_for(|held| !held).await);
         self.told.lock().note(&event);
     }

@@ -78,8 +78,8 @@ struct Shared<'a> {
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
     listeners: Vec<Listener>,
-    /// Last reported value of each fact, such as whether the informer has synced, by the fact's name. An
-    /// answer contains a fact only if its value has changed.
+    /// Last reported value of each fact, by the fact's name. A fact is for example whether the informer has
+    /// synced. An answer contains a fact only if its value has changed.
     said: BTreeMap<String, String>,
     seen: Vec<&'static str>,
 }
@@ -104,7 +104,7 @@ impl<'a> Shared<'a> {
         } else {
             NEVER
         };
-        // Watches may be silent, and last, as long as a sequence needs.
+        // A watch may be silent, and stay open, during the whole sequence.
         let timeouts = TimeoutConfig {
             silence: NEVER,
             ..TimeoutConfig::default()
@@ -143,7 +143,7 @@ impl<'a> Shared<'a> {
     fn duration(&self, operation: &Operation) -> Duration {
         match operation.verb {
             "pass" => Duration::from_secs(operation.number),
-            // Resync periods of handlers count from here, or from the start: the same moment.
+            // The resync periods of a handler start now or when the informer starts, which is the same time.
             _ if self.controller.is_some() => SETTLING,
             "expire" => RECOVERY,
             "close" if operation.number > 0 => RECOVERY,
@@ -329,8 +329,8 @@ impl<'a> Shared<'a> {
         parts.join("; ")
     }
 
-    /// Records the behaviours that an operation shows in the current state of the informer. Must be called
-    /// before the operation runs.
+    /// Records for the coverage report which behaviours an operation shows in the current state of the
+    /// informer. Must be called before the operation runs.
     fn see(&mut self, operation: &Operation) {
         let runs = self.stop.is_some();
         let seen = match operation.verb {
@@ -357,8 +357,8 @@ impl<'a> Shared<'a> {
         self.seen.extend(seen);
     }
 
-    /// Records the behaviours that the events of all handlers show. Also checks that these events lead to
-    /// the state of the store, and records a violation.
+    /// Records for the coverage report which behaviours the events of all handlers show. Also records a
+    /// violation if these events do not lead to the state of the store.
     fn see_listeners(&mut self) {
         let snapshot = self.informer.indexer().snapshot();
         let store: BTreeMap<_, _> = snapshot
@@ -382,8 +382,8 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Stores the value of a fact, and returns the fact formatted for the answer. Returns `None` if the value
-/// has not changed.
+/// Stores the value of a fact, such as whether the informer has synced. Returns the fact formatted for the
+/// answer, or `None` if the value has not changed.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);
     if before == value {

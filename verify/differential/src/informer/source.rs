@@ -40,7 +40,7 @@ struct State {
     /// Whether the server currently withholds events from the watch.
     lags: bool,
     watcher: Option<mpsc::Sender<Bytes>>,
-    /// Number of events in `history` that the current watch has received or started after.
+    /// Index in `history` of the next event to send to the current watch.
     told: usize,
 }
 
@@ -64,7 +64,7 @@ impl Source {
         state.tell();
     }
 
-    /// Rejects the next `requests` requests.
+    /// Makes the server reject the next `requests` list and watch requests.
     pub(super) fn refuse(&self, requests: u64) {
         self.state.lock().refusals = requests;
     }
@@ -170,7 +170,7 @@ impl State {
     }
 
     fn list(&mut self, options: &ListOptions) -> Result<Response, Error> {
-        // The other side sends no list with limit 1, so rejections do not apply to it.
+        // client-go sends no list with limit 1, so the library's lists with limit 1 are not rejected.
         if options.limit != Some(1) {
             self.refuses()?;
         }

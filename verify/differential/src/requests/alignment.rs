@@ -12,7 +12,7 @@ use self::asked::{
     lags_behind, owed, requests, revision, split,
 };
 
-/// Divergence: the library sends the first relist after a time without failures without a delay.
+/// Divergence: the library does not delay the first relist after a time in which no request failed.
 const AT_ONCE: &str = "the_first_relist_is_at_once";
 /// Divergence: the library backs off after a connection reset before the response, as after any failure.
 const RESET: &str = "a_reset_connection_is_backed_off_from";
@@ -46,7 +46,7 @@ struct Pair<'a> {
     ours: Vec<Request<'a>>,
     /// Revisions at which client-go has listed in earlier operations.
     expired: Vec<String>,
-    /// For each request in `ours`, whether it may be a probe: a watch was lost or closed since the last list.
+    /// Whether each request in `ours` may be a probe, which is a list of one object after a watch was lost.
     owed: Vec<bool>,
     /// Whether the library's store is empty after the operation.
     is_empty: bool,
@@ -111,9 +111,7 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Aligns the requests from index `i` of `theirs` and `j` of `ours`, with the first rules that explain
-    /// all.
-    ///
+    /// Aligns the requests from index `i` of `theirs` and `j` of `ours` on, with the first rules that match.
     /// `newer` is whether the library has listed the newest state where client-go listed at a revision. The
     /// state of client-go may then be older.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
@@ -162,7 +160,8 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Matches client-go's watch with the library's probe and the watch after it, or with a refused probe.
+    /// Matches client-go's watch with the library's probe, which is a list of one object, and the watch after
+    /// it. If the connection of the probe is refused, the watch is matched with the probe alone.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -187,14 +186,15 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Matches a probe that the library delays to the end of the minute, while its watch is already open.
+    /// Matches a probe, which is a list of one object, that the library delays. The watch is already open.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Matches a probe that was rejected with 504, after which the library lists the newest state.
+    /// Matches a probe, which is a list of one object, that is rejected with 504. A list of the newest state
+    /// follows.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -218,9 +218,8 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Matches like [`Pair::kept`] when client-go's list has a newer revision than the library's watch.
-    ///
-    /// Also matches if the pages of client-go's list repeatedly lead to an expired watch.
+    /// Matches like [`Pair::kept`] when client-go's list has a newer revision than the library's watch. Also
+    /// matches if the pages of client-go's list repeatedly lead to an expired watch.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -241,9 +240,8 @@ impl<'a> Pair<'a> {
         is_newer.then(|| vec![KEPT])
     }
 
-    /// Returns the number of client-go's and of the library's requests from a rejected watch to an open one.
-    ///
-    /// The last value is whether the library sent a probe among them.
+    /// Returns the numbers of client-go's and of the library's requests from a rejected watch to an open one,
+    /// and whether the library sent a probe among them. A probe is a list of one object.
     fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -266,9 +264,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Returns the number of the library's requests until the rejected watch is opened, and whether one of
-    /// them is a probe.
-    ///
-    /// If the revision has expired in the meantime, the relist of the library is included in the number.
+    /// them is a probe. If the revision has expired in the meantime, the number includes the relist.
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -360,7 +356,6 @@ impl<'a> Pair<'a> {
     }
 
     /// Returns whether the library has listed the newest state, and client-go watches from an older revision.
-    ///
     /// client-go has then listed at an expired revision, and the states are not comparable.
     fn is_behind(&self, i: usize, j: usize) -> bool {
         let no_page = |request: &&Request<'_>| !is_page(request.asked);

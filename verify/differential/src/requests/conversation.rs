@@ -17,7 +17,8 @@ use crate::{
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {
-    /// Executes one turn of an operation on the server.
+    /// Executes one turn of an operation on the server. A turn is a part of an operation, and most operations
+    /// have one.
     Operates {
         at: u64,
         operation: usize,
@@ -49,7 +50,7 @@ impl Conversation {
         }
     }
 
-    /// Adds the requests since the last call to those of the last operation.
+    /// Assigns the requests since the last call to the last operation.
     fn note(&mut self) {
         let lines = self.host.take();
         if let Some(said) = self.said.last_mut() {

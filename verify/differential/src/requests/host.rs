@@ -58,13 +58,13 @@ struct Stream {
     unfinished: bool,
 }
 
-/// Result of executing one turn of an operation.
+/// Result of executing one turn, which is a part of an operation.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
     /// Virtual time that the client lets pass after the turn, in milliseconds.
     pub(super) pass: u64,
-    /// Whether the operation has another turn.
+    /// Whether the operation has another turn, which is a further part of the operation.
     pub(super) more: bool,
 }
 
@@ -120,14 +120,15 @@ impl Host {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes one turn of the operation at index `at`. `now` is the time of the client.
+    /// Executes one turn of the operation at index `at`, and returns its effects. A turn is a part of an
+    /// operation, and most operations have one. `now` is the time of the client.
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
         let operation = self.operations[at].clone();
         let trigger = Trigger::of(operation.verb);
         self.last = now;
         let mut delivers = Vec::new();
         if turn == 0 {
-            // Faults of the last operation that have had no effect are removed.
+            // Faults of the last operation that have had no effect yet are removed.
             self.server.faults().clear();
             self.refusals = operation.number;
             for plan in [trigger.rules, operation.text.as_str()] {

@@ -118,7 +118,8 @@ pub(super) struct Line {
 pub(super) enum Outcome {
     /// The server responded with this status, and with this `Retry-After` in seconds if the response has one.
     Status(u16, Option<u64>),
-    /// The watch was opened, and closed after its first events.
+    /// The watch was opened, and closed after its first events. A streaming list was closed before its final
+    /// bookmark.
     Closed,
     /// The watch was opened, and closed after an event that reports the expiry of its revision.
     Expired,

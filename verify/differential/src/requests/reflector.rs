@@ -140,7 +140,8 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Runs one turn of the operation at index `at`. Returns whether the operation has another turn.
+    /// Runs one turn of the operation at index `at`. A turn is a part of an operation. Returns whether the
+    /// operation has another turn.
     async fn turn(&mut self, at: usize, turn: usize) -> bool {
         let now = self.server.begin.elapsed();
         let happened = self.server.host.lock().operate(at, turn, now);

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 pub(super) struct Trigger {
     /// Plan of the faults that affect later requests.
     pub(super) rules: &'static str,
-    /// Plans of the faults in each turn of the operation, in order. The server delivers pending watch events
-    /// after each plan.
+    /// Plans of the faults in each turn of the operation, in order. A turn is a part of an operation, and
+    /// most operations have one. The server delivers pending watch events after each plan.
     pub(super) turns: &'static [&'static [&'static str]],
     /// Virtual time that passes after each turn, in milliseconds.
     pub(super) pass: &'static [u64],

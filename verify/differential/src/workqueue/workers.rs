@@ -37,7 +37,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// Number of times that an operation yields to the other tasks.
 ///
-/// The tasks need several turns: a woken task records an event or waits again, and may wake another task.
+/// One yield is not enough: a woken task records an event or waits again, and may wake another task.
 const SETTLING: usize = 8;
 
 /// Runs a sequence on a new work queue in paused tokio time. Returns one step per operation.
@@ -238,8 +238,8 @@ impl Workers {
         self.queue.len();
     }
 
-    /// Records the behaviours that an operation shows in the current state of the queue. Must be called
-    /// before the operation runs.
+    /// Records for the coverage report which behaviours an operation shows in the current state of the queue.
+    /// Must be called before the operation runs.
     fn see(&mut self, operation: &Operation) {
         let item = &operation.text;
         let delayed = self.queue.delayed();
@@ -268,8 +268,8 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records the behaviours that the events of an operation show. `before` contains the numbers of items
-    /// and tasks before the operation.
+    /// Records for the coverage report which behaviours the events of an operation show. `before` contains
+    /// the numbers of items and tasks before the operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
         let items = events.iter().filter(handed).count();
@@ -309,8 +309,8 @@ impl Workers {
         delayed.filter(|item| held.contains_key(item)).collect()
     }
 
-    /// Updates the items that were added again while a worker processes them. The operation adds an item
-    /// directly, or advances the clock to the end of a delay.
+    /// Updates the set of items that were added again while a worker processes them. An operation adds an
+    /// item either directly, or by advancing the clock to the end of a delay.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {
@@ -332,7 +332,8 @@ impl Workers {
         }
     }
 
-    /// Records the behaviours of drain tasks and waiting workers, including violated guarantees.
+    /// Records for the coverage report which behaviours the drain tasks and the waiting workers show. Also
+    /// records violated guarantees.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();

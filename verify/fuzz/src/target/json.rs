@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::pieces;
 use crate::planted::Bug;
 
-/// Number of digits in a number from which the planted bug removes the bytes after the number.
+/// Minimum number of digits of a number after which the planted bug removes bytes.
 const LONG: usize = 19;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {

@@ -1,7 +1,7 @@
 //! Fuzz target for the body of an error response, from an API server or a proxy.
 //!
-//! The library makes a one-line error of the body. If the body is not a JSON object, the class of the error
-//! depends only on the status code.
+//! The library converts the body into a one-line error. If the body is not a JSON object, the class of the
+//! error depends only on the status code.
 
 use kube_informer::transport::Error;
 

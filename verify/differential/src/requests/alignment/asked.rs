@@ -21,8 +21,8 @@ pub(super) enum Pause {
     Repeat,
     /// The timeout of a streaming list that has delivered nothing.
     InitialEvents,
-    /// The time until the library may send its next probe, at most one probe per minute. A watch is open
-    /// meanwhile.
+    /// The time until the library may send another probe, which is a list of one object. The library sends at
+    /// most one probe per minute while a watch is open.
     Minute,
     /// Any other pause, which no rule accepts.
     Strange,
@@ -34,11 +34,12 @@ pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The previous request in the same turn of the operation, with its result; `None` for the first request.
+    /// The previous request and its result; `None` for the first request after the operation, or after its
+    /// second part.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
-    /// Whether the request follows an expired watch or a closed streaming list without a pause. Only the
-    /// first such request of a turn is free, or the first after an outage.
+    /// Whether the library may send the request without a pause. This is the first request after an expired
+    /// watch or a closed streaming list, or the first such request after an outage.
     pub(super) is_free: bool,
     /// Whether the request follows an expired watch or undecodable data. Either can occur again after a list
     /// at the same revision.
@@ -65,7 +66,7 @@ fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
         Some(expected) => label == *expected,
-        // Between 30 and 60 s.
+        // The delay is between 30 and 60 s.
         None => label == "25.6" || label == "51.2",
     }
 }
@@ -86,7 +87,7 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             Some((label, rest)) => (Some(label), rest),
             None => (None, *part),
         };
-        // Text that is not a request equals no other.
+        // A text that is not a request is not equal to any request.
         let (asked, outcome) = rest.rsplit_once(": ").unwrap_or((rest, ""));
         let last = before.map_or("", |(_, outcome): (&str, &str)| outcome);
         let was_told = last.contains(" for ");
@@ -116,7 +117,7 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             continue;
         }
         fresh &= pause == Pause::None && !is_free(verb, before);
-        // After the pause of an outage, the next request need not wait.
+        // After the pause of an outage, the next request may be sent without a pause.
         fresh |= side == Side::Ours && pause != Pause::None && is_outage(verb, before);
         before = Some((asked, outcome));
     }
@@ -124,7 +125,7 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
 }
 
 /// Returns whether the library may send the next request without a pause, because a watch has expired or a
-/// streaming list was closed. These are not always failures.
+/// streaming list was closed.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
@@ -207,7 +208,8 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// Returns for each of the library's requests after the last operation whether the request may be a probe.
+/// Returns for each of the library's requests after the last operation whether the request may be a probe,
+/// which is a list of one object.
 ///
 /// The library must send a probe after a lost connection, or after a watch that was closed early, until a
 /// list succeeds.

@@ -32,7 +32,7 @@ pub(crate) fn draw(seed: u64) -> Life {
             thaw_at.get_or_insert(steps.len() + drawing.rng.usize(2..20));
         }
         steps.push(step);
-        // A watch that stays frozen hides the effects of all other steps.
+        // While its watch is frozen, the informer receives no effects of other steps.
         if thaw_at.is_some_and(|at| steps.len() > at) {
             steps.push(Step::Fault(Fault::named(THAWED)));
             thaw_at = None;

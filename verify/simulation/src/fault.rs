@@ -145,7 +145,7 @@ pub(crate) const KINDS: [Kind; 36] = [
         let (bytes, times) = (rng.u32(..600), rng.u32(1..4));
         format!("watch pods: cut after {bytes} bytes x{times}; cut watch pods")
     }),
-    // Often enough to affect an informer that retries immediately.
+    // The informer must also recover if the failure repeats until all faults end.
     kind("every watch cut", ONE_PAUSE, |rng| {
         let bytes = rng.u32(..300);
         format!("watch pods: cut after {bytes} bytes x{WITHOUT_END}; cut watch pods")
@@ -247,9 +247,9 @@ pub(crate) const KINDS: [Kind; 36] = [
             )
         }),
     ),
-    // The world selects the object.
+    // The plan is created when the fault starts, because it contains a cached object.
     harmful(Harm::Lies, kind(OLD_OBJECT, ONE_PAUSE, |_| String::new())),
-    // The next state of the object corrects it.
+    // The object is correct again once its next state arrives.
     harmful(
         Harm::Lies,
         kind("undecodable object", ONE_PAUSE, |rng| {
@@ -259,7 +259,7 @@ pub(crate) const KINDS: [Kind; 36] = [
             )
         }),
     ),
-    // Two rounds of the comparison, the first of which may be pending, and the list that it triggers.
+    // Recovery needs up to two comparisons, because the first may already be running, and one list.
     harmful(
         Harm::Loses,
         kind("event lost", TWO_PAUSES, |rng| {
@@ -267,7 +267,7 @@ pub(crate) const KINDS: [Kind; 36] = [
             format!("watch pods: drop event {event} x{times}; cut watch pods")
         }),
     ),
-    // The same, because a watch may end between the two rounds.
+    // A watch may end between two comparisons, so recovery takes as long as after a lost event.
     harmful(
         Harm::Loses,
         kind("events swapped", TWO_PAUSES, |rng| {

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Removes elements in ranges, first half of the elements at a time and finally one at a time.
 ///
 /// `length` is the number of elements. `without` runs the program without a range of the current elements. If
-/// the failure still occurs, `without` keeps the elements removed and returns the number of remaining
+/// the failure still occurs, the elements stay removed, and `without` returns the number of remaining
 /// elements. If the failure no longer occurs, `without` returns `None`.
 ///
 /// Returns when no single element can be removed without losing the failure.

@@ -1,6 +1,6 @@
 //! Records the events that a handler receives, and checks that they are consistent.
 //!
-//! The recorded states are compared with the server's state elsewhere.
+//! `world/check.rs` compares the recorded states with the server's state.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -69,7 +69,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     }
 }
 
-/// Input and output folder of a release whose files are being written.
+/// A release whose files are being written: its inputs, and the folder for its files.
 struct Release<'a> {
     root: &'a Path,
     metadata: &'a Metadata,
@@ -240,8 +240,7 @@ fn next(section: &Section, version: &str, commit: &str) -> String {
     )
 }
 
-/// Returns a line that confirms the section for `version` in `CHANGELOG.md`, or requests to rename `##
-/// Unreleased`.
+/// Returns a line about `CHANGELOG.md`: that the section for `version` exists, or how to create the section.
 fn heading(section: &Section, version: &str) -> String {
     if section.is_dated {
         format!("CHANGELOG.md has a section for {version}")

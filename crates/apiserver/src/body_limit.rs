@@ -45,7 +45,7 @@ pub(crate) struct Received {
     _reservation: Option<Reservation>,
 }
 
-/// Number of bytes that one request body counts towards the [`BodyLimit`]. A drop subtracts them.
+/// Number of bytes that one request body counts towards the [`BodyLimit`]. Dropping it subtracts them.
 struct Reservation {
     limit: Arc<BodyLimit>,
     bytes: usize,

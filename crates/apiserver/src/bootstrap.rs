@@ -1,6 +1,8 @@
 //! Creates the objects that a new server starts with: the system objects of Kubernetes, and the seeds.
 //!
-//! Seeds are the initial objects of the builder. Guarantees:
+//! Seeds are the initial objects that are passed to the builder.
+//!
+//! Guarantees:
 //! - Seeds have the revisions 1, 2, … in their order. The system objects have revision 1, like the first
 //!   seed. A server without seeds starts at revision 1, as an empty etcd does.
 //! - A seed replaces the system object of the same name.
@@ -23,7 +25,7 @@ const SERVICE: &str = "kubernetes";
 /// Cluster IP of the Service: the first address of kubeadm's default Service range, 10.96.0.0/12.
 const CLUSTER_IP: &str = "10.96.0.1";
 
-/// Address of the API server in its endpoints, from the range for documentation (RFC 5737).
+/// Address in the endpoints of the Service, from the range for documentation (RFC 5737).
 ///
 /// A server without a socket has no address, and Kubernetes rejects loopback addresses in endpoints.
 const ENDPOINT_IP: &str = "192.0.2.1";
@@ -32,7 +34,7 @@ const ENDPOINT_IP: &str = "192.0.2.1";
 const SERVICE_PORT: u16 = 443;
 const SECURE_PORT: u16 = 6443;
 
-/// The seeds, and a setting for the system objects, of a new server.
+/// The seeds of a new server, and a setting for its system objects.
 pub(crate) struct Bootstrap {
     pub(crate) seeds: Vec<Value>,
     /// Whether the system objects include the Service `kubernetes` and its endpoints.

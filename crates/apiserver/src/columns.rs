@@ -1,7 +1,8 @@
 //! Defines the printer columns of kinds, which `kubectl get` shows as a table.
 //!
 //! Guarantees:
-//! - For the kinds listed here, the names, types, order and priorities match Kubernetes' printers.
+//! - For the kinds with columns in this module, the names, types, order and priorities match those of
+//!   Kubernetes' printers.
 //! - Any other kind has the columns Name and Age.
 //!
 //! `kubectl get` shows columns with priority 1 only with `-o wide`.

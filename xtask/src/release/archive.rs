@@ -1,4 +1,4 @@
-//! Writes the release archive of the program: one folder in a `.tar.gz` file.
+//! Writes the release archive of `kubectl-informer`: one folder in a `.tar.gz` file.
 //!
 //! The same files produce the same bytes, because entries are sorted, and the owner and the time of each
 //! entry are fixed. The module requires GNU tar and gzip.

@@ -1,4 +1,6 @@
-//! Combines the licences of the packages in the program into one text for the archive.
+//! Combines the licences of the packages that `kubectl-informer` contains into one text.
+//!
+//! The release archive includes this text.
 //!
 //! MIT, BSD, ISC and other licences require that each copy of a program contains their text and copyright
 //! notice. The module reads the texts from the files of the packages, and lists equal texts once.

@@ -4,7 +4,7 @@
 
 use super::packages::Package;
 
-/// Maximum number of keywords that crates.io accepts for a package, and also of categories.
+/// Maximum number of keywords that crates.io accepts for a package. Categories have the same maximum.
 const LABELS_MAX: usize = 5;
 
 /// Returns the problems in the manifest of `package`, one line of text for each problem.
@@ -40,9 +40,9 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Returns a problem for each dependency inside the workspace that requires an outdated version.
+/// Returns a line for each dependency inside the workspace that does not require the version of `package`.
 ///
-/// The required version must be that of `package`. Dev-dependencies are exempt.
+/// Dev-dependencies are exempt.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     let required = format!("^{}", package.version);
     let own = package.dependencies.iter().filter(move |dependency| {
@@ -55,7 +55,7 @@ fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a problem for each feature of a library that docs.rs does not document.
+/// Returns a line for each feature of a library that docs.rs does not document.
 ///
 /// The feature `default` and internal features, which start with `__`, are exempt.
 fn documented(package: &Package) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Generates the software bill of materials (SBOM) of the program, as CycloneDX 1.5 in JSON.
+//! Generates the software bill of materials (SBOM) of `kubectl-informer`, as CycloneDX 1.5 in JSON.
 //!
 //! The same commit produces the same bytes. The document has no serial number, and its timestamp is the
 //! commit time. A component that the build needs but the program does not contain has the scope `excluded`.

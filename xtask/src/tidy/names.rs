@@ -8,7 +8,7 @@ const BANNED: [&str; 8] = [
     "utils", "util", "common", "helpers", "misc", "types", "manager", "base",
 ];
 
-/// Returns a finding if `path` contains a banned file or folder name, or ends in `mod.rs`.
+/// Returns a finding if `path` contains a banned file or folder name, or is that of a `mod.rs`.
 pub(super) fn check(path: &str) -> Option<Finding> {
     if path.ends_with("/mod.rs") {
         let advice =

@@ -17,7 +17,7 @@ pub(super) struct NamedPath<'a> {
 }
 
 impl<'a> NamedPath<'a> {
-    /// Returns the path from the crate root, if the path occurs in the module `own`.
+    /// Returns the absolute path, from the crate root, of a path in the code of the module `own`.
     ///
     /// Returns `None` if the path does not start with `crate`, `self` or `super`, or leads above the crate
     /// root.
@@ -36,7 +36,7 @@ impl<'a> NamedPath<'a> {
         Some(absolute)
     }
 
-    /// Returns the path of a `use` declaration from the crate root, if it occurs in the module `own`.
+    /// Returns the absolute path, from the crate root, of a `use` path in the module `own`.
     ///
     /// A path without `crate`, `self` or `super` is resolved relative to `own`, because it may start with a
     /// child module.

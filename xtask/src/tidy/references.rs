@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::rust::{Source, tokens};
 use crate::tree::Tree;
 
-/// Documents whose file paths are checked.
+/// Documents whose file paths the rule `dead-path` checks.
 const MAPS: [&str; 4] = [
     "ARCHITECTURE.md",
     CLIENT_GO,
@@ -17,7 +17,7 @@ const MAPS: [&str; 4] = [
     "docs/from-kube-rs.md",
 ];
 
-/// Document with tables of client-go's behaviors and defects, which name a test for each.
+/// Document with tables of client-go's behaviors and defects. The tables name the tests of each row.
 const CLIENT_GO: &str = "docs/client-go.md";
 
 /// Mark in the first column of a table row that describes a behavior.

@@ -1,6 +1,6 @@
 //! Rule `biased-select`: every `select!` starts with `biased;`.
 //!
-//! Without it, `select!` polls its branches in a random order, which a test can't replay from a seed.
+//! Without `biased;`, tokio polls the branches in a random order, which a test can't replay from a seed.
 
 use super::finding::Finding;
 use super::rust::{Source, is_word};

@@ -16,7 +16,7 @@ use super::rule::{After, Ending, Fault, Moment, Split, Which};
 
 /// Maximum size in bytes of a chunk of a randomly split body.
 ///
-/// With larger chunks, some members of an object would never be split.
+/// The maximum is small enough to split every JSON member of an event's object.
 const RANDOM_CHUNK_MAX: u64 = 64;
 
 /// An action that the owner of a response body executes next.

@@ -44,7 +44,9 @@ struct OpenBody {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// Orders that one open body receives. The body reads them on every poll, under a lock without contention.
+/// Orders to one open body: to end, freeze or resume, or to remove its faults.
+///
+/// The body reads the orders on every poll, under a lock without contention.
 #[derive(Default)]
 struct Inbox {
     orders: Orders,
@@ -52,7 +54,7 @@ struct Inbox {
     reader: Option<Waker>,
 }
 
-/// Orders that are in effect for one open body.
+/// Orders that one open body has received: to end, to freeze, to resume, or to remove its faults.
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
     end: Option<Ending>,

@@ -33,7 +33,7 @@ const VERBS: [Verb; 9] = [
     Verb::Other,
 ];
 
-/// First words of the actions in a fault plan.
+/// First words of the actions in a fault plan, except `accept connections`.
 const ACTIONS: [&str; 9] = [
     "cut", "break", "freeze", "thaw", "close", "send", "expire", "restart", "refuse",
 ];

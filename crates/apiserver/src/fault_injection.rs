@@ -31,8 +31,8 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// Handle that adds and removes the faults of a server; cheap to clone.
 ///
 /// Common faults have a method each.
-/// A [fault plan](#fault-plans) can express all faults; pass it to [`Builder::faults`](crate::Builder::faults) or
-/// [`Faults::inject`], or send it over HTTP.
+/// A [fault plan](#fault-plans) can express all faults.
+/// Pass the plan to [`Builder::faults`](crate::Builder::faults) or [`Faults::inject`], or send it over HTTP.
 ///
 /// ```
 /// # use kube_informer_apiserver::Server;
@@ -60,7 +60,8 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// `xN` limits the number of affected requests.
 /// If several rules would replace the response, the rule added first replaces it.
 /// All other faults that match a request apply together, but do not change the body of a replaced response.
-/// A name that contains a space, `:`, `;`, `#` or `"` must be in double quotes with JSON's escapes, as must every text.
+/// A name that contains a space, `:`, `;`, `#` or `"` must be in double quotes with JSON's escapes.
+/// Every text must be in such quotes too.
 ///
 /// | Fault | Effect |
 /// | --- | --- |

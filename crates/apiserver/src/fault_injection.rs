@@ -30,7 +30,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 
 /// Handle that adds and removes the faults of a server; cheap to clone.
 ///
-/// Common faults have a method each.
+/// Each common fault has a method.
 /// A [fault plan](#fault-plans) can express all faults.
 /// Pass the plan to [`Builder::faults`](crate::Builder::faults) or [`Faults::inject`], or send it over HTTP.
 ///
@@ -86,15 +86,16 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `retype EVENTS` | The event has the type `MOVED`, which Kubernetes does not define. |
 /// | `send "TEXT" after N events` | The text is inserted unchanged after the `N`th event; end it with `\n`. |
 ///
-/// `EVENTS` is one of `events` (all events), `event N` (the `N`th event), `every N events`, `P% of events` (each event
-/// with this probability), `bookmarks`, and `end-bookmark` (the bookmark that ends a streamed list).
+/// `EVENTS` is one of `events` (all events), `event N` (the `N`th event), `every N events`, `P% of events`
+/// (each event with this probability), `bookmarks`, and `end-bookmark` (the bookmark that ends a streamed
+/// list).
 /// An event is a line of a watch, counted from 1; bookmarks and errors count too.
-/// For example, with `drop end-bookmark` a streamed list never completes, and `drop bookmarks` simulates a server
-/// without bookmarks.
+/// For example, with `drop end-bookmark` a streamed list never completes, and `drop bookmarks` simulates a
+/// server without bookmarks.
 ///
 /// | Action | Effect |
 /// | --- | --- |
-/// | `cut watch RESOURCE …` | The matching open watches end without an error; events that they have not delivered are lost to them. |
+/// | `cut watch RESOURCE …` | The matching open watches end without an error; events that a watch has not delivered are lost. |
 /// | `break watch RESOURCE …` | The matching open watches end with an error, as after a connection reset. |
 /// | `freeze watch RESOURCE …` | The matching watches, including watches opened later, send nothing and do not end at their deadline. |
 /// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. A freeze no longer affects later watches if the match of the `thaw` selects all watches that the freeze selects. |
@@ -107,8 +108,8 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `accept connections` | Connections are accepted again. |
 /// | `seed N` | Sets the seed for the random decisions of later rules; the default is [`Builder::rng_seed`](crate::Builder::rng_seed). |
 ///
-/// A plan with probabilities affects the same requests and events if the seed, the requests and their order are the
-/// same.
+/// A plan with probabilities affects the same requests and events if the seed, the requests and their order
+/// are the same.
 /// The text that [`Faults::plan`] returns contains the seed.
 /// The [request log](crate::LoggedRequest::faults) contains the faults that affected a request.
 ///
@@ -116,7 +117,8 @@ pub(crate) use endpoint::{PATH, serve_plan};
 ///
 /// [`Builder::fault_endpoint`](crate::Builder::fault_endpoint) serves the path `/faults`.
 /// GET returns the active plan as text.
-/// POST adds the statements of a plan; if the plan has a mistake, the response is a 400 with the mistake's position.
+/// POST adds the statements of a plan; if the plan has a mistake, the response is a 400 with the mistake's
+/// position.
 /// DELETE removes all faults, like [`Faults::clear`].
 ///
 /// ```text
@@ -212,7 +214,7 @@ impl Faults {
         self.shared.faults.clear();
     }
 
-    /// Ends every open watch cleanly; events that a watch has not delivered are lost to it.
+    /// Ends every open watch without an error; events that a watch has not delivered are lost.
     pub fn cut_watches(&self) {
         self.end(&Match::watches(), Ending::Cut);
     }
@@ -224,7 +226,7 @@ impl Faults {
 
     /// Freezes all open watches and all watches that are opened later.
     ///
-    /// The server sends nothing to a frozen watch, and does not end it at its deadline.
+    /// The server sends nothing on a frozen watch, and does not end the watch at its deadline.
     /// A frozen watch that misses more events than its queue holds is closed at the thaw, like the watch of a
     /// slow reader.
     pub fn freeze_watches(&self) {
@@ -266,7 +268,7 @@ impl Faults {
         forget(&mut state);
     }
 
-    /// Simulates a restart from a backup: the store has the state at an older revision and no history.
+    /// Simulates a restart from a backup: the store has the state at the older `revision` and no history.
     ///
     /// Later writes continue from the older revision, so revisions that clients have already seen are
     /// assigned again, with different contents.

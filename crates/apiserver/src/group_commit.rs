@@ -16,7 +16,9 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::{Batch, Entry, Ticket, Write};
 
-/// Number of failed batches at a time before a write, with which the write detects that a later batch failed.
+/// Number of failed batches, read before a write.
+///
+/// A different number after the write means that a batch has failed in between.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     failures: u64,
@@ -31,7 +33,8 @@ impl Drop for FlushOnDrop {
     fn drop(&mut self) {
         let Some(shared) = self.0.take() else { return };
         let flushed = shared.flush();
-        // Dropped before the responses are sent: a caller may drop the server and reopen its directory on the last one.
+        // Dropped before the responses are sent: a caller may drop the server and reopen its directory after the last
+        // response.
         drop(shared);
         if let Some(flushed) = flushed {
             flushed.tell();
@@ -65,7 +68,7 @@ impl Shared {
     ///
     /// # Cancel safety
     ///
-    /// The first poll starts to store the writes, which continues if the future is dropped.
+    /// The first poll starts to store the writes; they are stored even if the future is dropped later.
     pub(crate) async fn settled(self: &Arc<Shared>, before: Before) -> Result<(), ApiError> {
         let Some((mut ticket, first)) = self.ticket(before)? else {
             return Ok(());
@@ -180,8 +183,9 @@ impl Shared {
 }
 
 impl State {
-    /// Returns writes that bring the disk to the visible state of every object that a failed batch may have
-    /// changed.
+    /// Returns one write for each object that a failed batch may have changed on the disk.
+    ///
+    /// Each write stores the visible state of the object.
     fn corrections(&self) -> Vec<Write> {
         let doubtful = self.pending.doubtful().iter();
         let stored = |(collection, key): &(_, Arc<str>)| Write {

@@ -1,4 +1,4 @@
-//! The kinds that the server serves, with their names, scopes, verbs and subresources.
+//! Defines the kinds that a server serves, with their names, scopes, verbs and subresources.
 //!
 //! `cargo xtask kinds` writes the table of built-in kinds from the discovery documents of a pinned Kubernetes
 //! version.
@@ -16,7 +16,7 @@ pub(crate) mod wire;
 
 use std::fmt;
 
-/// The table of the kinds of Kubernetes 1.36, one resource per line; its header explains the format.
+/// The table of the kinds of Kubernetes 1.36, one resource per line; the file's header explains the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
 
 /// The verbs for which `*` stands in the table of kinds, and which every custom kind serves.
@@ -34,7 +34,7 @@ const ALL_VERBS: [&str; 8] = [
 /// Verbs of the `status` subresource of a custom kind.
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// Whether objects of a kind live in namespaces.
+/// Whether objects of a kind belong to namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Every object belongs to one namespace.
@@ -61,7 +61,7 @@ pub struct Kind {
     pub short_names: Vec<String>,
     /// Names of the groups of kinds, such as `all`, with which `kubectl get` selects the kind.
     pub categories: Vec<String>,
-    /// Whether objects of the kind live in namespaces.
+    /// Whether objects of the kind belong to namespaces.
     pub scope: Scope,
     /// Verbs of the resource without its subresources, in alphabetical order.
     /// A kind without `list`, such as a token review, supports only creation.

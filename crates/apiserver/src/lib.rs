@@ -1,10 +1,10 @@
-//! An embedded Kubernetes API server with real list and watch semantics and faults on demand.
+//! An embedded Kubernetes API server for tests, with real list and watch semantics and injectable faults.
 //!
-//! [`Server`] is a tower `Service` for HTTP requests with any body type, and can [listen](Server::listen) on a
-//! port.
+//! [`Server`] is a tower `Service` for HTTP requests with any body type, and can [listen](Server::listen) on
+//! a port.
 //! The server stores objects as JSON and accepts JSON and protobuf.
-//! It behaves like Kubernetes 1.36 in revisions, list and watch options, paging, selectors, bookmarks, streaming
-//! lists, finalizers, conflicts, and the wording of errors.
+//! It behaves like Kubernetes 1.36 in revisions, list and watch options, paging, selectors, bookmarks,
+//! streaming lists, finalizers, conflicts, and the wording of errors.
 //! It depends neither on Rust types for the objects nor on the Kubernetes client that a test uses.
 //!
 //! ```
@@ -24,11 +24,12 @@
 //!
 //! # What it guarantees
 //!
-//! - The server has one revision. Every write increments it by one and produces one event.
+//! - The server has one revision, which every write increments by one. Every write produces one event.
 //! - No event is lost or delivered twice between a list and a watch that starts at the list's revision.
-//! - The same seed and the same calls produce the same bytes. All waits use tokio's clock, so an in-process server
-//!   works with paused time.
-//! - An in-process server needs no task and no socket: the future of a request does the work when it is polled.
+//! - The same seed and the same calls produce the same bytes. All waits use tokio's clock, so an in-process
+//!   server works with paused time.
+//! - An in-process server needs no task and no socket: the future of a request does the work when it is
+//!   polled.
 //! - With the feature `persistence`, a server opened on a data directory (`Builder::open`) keeps every
 //!   acknowledged write across restarts.
 //!
@@ -46,9 +47,10 @@
 //!
 //! # Deletion
 //!
-//! As in Kubernetes, deletion sets `deletionTimestamp` on an object with finalizers, and the removal of the last
-//! finalizer removes the object.
-//! A pod that runs on a node has a grace period of 30 seconds, unless the pod or the request sets another one.
+//! As in Kubernetes, deletion sets `deletionTimestamp` on an object with finalizers, and the removal of the
+//! last finalizer removes the object.
+//! A pod that runs on a node has a grace period of 30 seconds, unless the pod or the request sets another
+//! one.
 //! No kubelet stops the pod: the pod stays until a request deletes it with grace period 0, as
 //! `kubectl delete --force` does.
 //! A direct call of [`Server::delete`] uses no grace period.
@@ -60,8 +62,8 @@
 //! It deletes all pods first, and all other objects after the last pod is removed.
 //! Then it removes the finalizer `kubernetes`, and removes the namespace unless another finalizer remains.
 //! Each step runs inside the call that makes the step possible, such as the removal of the last pod.
-//! If no object in the namespace has a finalizer or a grace period, the namespace is removed before the call that
-//! deletes it returns.
+//! If no object in the namespace has a finalizer or a grace period, the namespace is removed before the call
+//! that deletes it returns.
 //!
 //! An object can be created only in an existing namespace; otherwise the server responds 404, unless
 //! [`Builder::enforce_namespaces`] is off.
@@ -71,22 +73,23 @@
 //! A new server has the namespaces `default`, `kube-node-lease`, `kube-public` and `kube-system`.
 //! `default` has the Service `kubernetes` with its `EndpointSlice` and `Endpoints`, unless
 //! [`Builder::kubernetes_service`] is off.
-//! These are ordinary objects at revision 1. Clients can list, watch, change and delete them, and the server does
-//! not recreate them.
-//! The endpoint of the Service is a documentation address (192.0.2.1, port 6443), because an in-process server has
-//! no address.
+//! These are ordinary objects at revision 1. Clients can list, watch, change and delete them, and the server
+//! does not recreate them.
+//! The endpoint of the Service is a documentation address (192.0.2.1, port 6443), because an in-process
+//! server has no address.
 //!
 //! # What it does not do
 //!
 //! - Values are not validated, and there is no admission.
 //! - Nothing is allocated: a `Service` gets no address.
-//! - No other controllers run: no garbage collection, and a `Deployment` creates no `ReplicaSet`.
+//! - Apart from the deletion of namespaces, the server does no work of controllers: there is no garbage
+//!   collection, and a `Deployment` creates no `ReplicaSet`.
 //! - Server-side apply is not supported.
 //! - Responses are JSON, whatever the format of the request.
 //! - Access is not restricted until [`Builder::token`] or [`Builder::rules`] configures it.
 //! - Defaults are not set, with these exceptions:
-//!   - a new object has the initial `status` of Kubernetes, and a `status` in the request is dropped except for a
-//!     node;
+//!   - a new object has the initial `status` of Kubernetes, and a `status` in the request is dropped except
+//!     for a node;
 //!   - a `Secret` receives a default type, and the values of `stringData` in `data`;
 //!   - a namespace receives its finalizer and label;
 //!   - field selectors apply the default of a field that an object does not set.
@@ -94,8 +97,8 @@
 //! # Limits
 //!
 //! The memory that the server holds for its clients is bounded.
-//! The server rejects or ends the request, watch or connection that exceeds a limit, and other clients are not
-//! affected.
+//! The server rejects or ends the request, watch or connection that exceeds a limit, and other clients are
+//! not affected.
 //!
 //! | resource | limit | effect |
 //! | --- | --- | --- |
@@ -120,7 +123,8 @@
 //!
 //! Request bodies are never decompressed.
 //! The request rate is not limited.
-//! A fault plan is not limited either, so expose `/faults` only to trusted clients.
+//! A client that can send fault plans can disturb all other clients, so expose `/faults` only to trusted
+//! clients.
 //!
 //! # Under load
 //!

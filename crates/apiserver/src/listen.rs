@@ -45,7 +45,7 @@ pub struct Listening {
     security: Security,
     /// The task of the accept loop, which owns the tasks of the connections.
     tasks: JoinSet<()>,
-    /// Channel that is closed when the last task has ended.
+    /// Receiver that is closed when the last task has ended.
     ended: mpsc::Receiver<()>,
 }
 

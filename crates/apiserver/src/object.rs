@@ -15,7 +15,8 @@ use crate::status::ApiError;
 pub(crate) struct Object(Map<String, Value>);
 
 /// Maximum nesting of JSON objects and lists, including the object itself.
-/// It equals the limit of JSON bodies (`remaining_depth` of `serde_json`), so every stored object can be parsed again.
+/// It equals the limit of JSON bodies (`remaining_depth` of `serde_json`), so every stored object can be
+/// parsed again.
 pub(crate) const DEPTH_MAX: usize = 127;
 
 /// The members of `metadata` that must be strings.

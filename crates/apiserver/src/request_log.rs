@@ -1,4 +1,4 @@
-//! Log of the requests that the server received, for assertions in tests.
+//! Records the requests that the server receives, for assertions in tests.
 //!
 //! Guarantees:
 //! - HTTP requests are recorded in order of arrival, including requests that a fault responds to and requests
@@ -23,7 +23,7 @@ use crate::route::{ListOptions, Verb};
 
 /// Maximum number of requests in the log.
 ///
-/// The log of a busy demo covers about an hour and needs some tens of megabytes.
+/// This number covers about an hour of a busy demo and needs some tens of megabytes.
 pub const LOG_MAX: usize = 100_000;
 
 /// Maximum size of the log in bytes.
@@ -75,7 +75,7 @@ pub struct LoggedRequest {
     pub faults: Vec<String>,
 }
 
-/// A copy of the request log; filters return copies with fewer requests.
+/// A copy of the server's request log at one time; the filter methods return copies with fewer requests.
 #[derive(Clone)]
 pub struct RequestLog {
     requests: Vec<LoggedRequest>,
@@ -103,13 +103,13 @@ struct Recorded {
 // === impl RequestLog ===
 
 impl RequestLog {
-    /// Returns the lists of a resource, such as `pods`.
+    /// Returns the list requests for a resource, such as `pods`.
     #[must_use]
     pub fn lists(&self, resource: &str) -> RequestLog {
         self.filter(|request| request.verb == Verb::List && request.resource == resource)
     }
 
-    /// Returns the watches of a resource, such as `pods`.
+    /// Returns the watch requests for a resource, such as `pods`.
     #[must_use]
     pub fn watches(&self, resource: &str) -> RequestLog {
         self.filter(|request| request.verb == Verb::Watch && request.resource == resource)

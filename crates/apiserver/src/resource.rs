@@ -1,4 +1,6 @@
-//! The resources of a server: each served kind with its strategy, found by URL or by `apiVersion` and `kind`.
+//! Defines the resources of a server, and finds them by URL or by `apiVersion` and `kind`.
+//!
+//! A resource is one version of a served kind with the rules for objects of this kind.
 //!
 //! Guarantees:
 //! - all versions of a group and plural name share one [`CollectionId`], so an object that is written in one
@@ -19,7 +21,7 @@ use crate::strategy::Strategy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
-/// One version of a served kind, with the strategy for its objects.
+/// One version of a served kind, with the rules (`strategy`) for objects of the kind.
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) kind: Kind,

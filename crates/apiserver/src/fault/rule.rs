@@ -78,7 +78,7 @@ pub(crate) enum Moment {
     EachEvent,
 }
 
-/// How a fault ends a response body early.
+/// The way in which a fault ends a response body early: cleanly, with an error, or without an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The body ends without an error.
@@ -100,7 +100,7 @@ pub(crate) enum After {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
     Every(NonZeroU64),
-    /// After each of these byte offsets of the body, in ascending order.
+    /// Splits the body after each of these byte offsets, which are in ascending order.
     At(Vec<u64>),
     Randomly,
 }
@@ -195,7 +195,7 @@ impl Fault {
         )
     }
 
-    /// Returns whether the fault can affect only watches.
+    /// Returns whether the fault affects watches and no other requests.
     pub(crate) fn needs_watch(&self) -> bool {
         self.needs_events() || matches!(self, Fault::RefuseStreaming)
     }

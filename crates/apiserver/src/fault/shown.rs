@@ -95,7 +95,7 @@ forms!(ACTIONS, action(Action) {
 /// Grammar patterns of the conditions and limits that a rule can have.
 const LIMITS: [&str; 6] = ["named", "in", "from", "skip=N", "chance=P%", "xN"];
 
-/// Returns the elements of [`LIMITS`] that the rule uses.
+/// Returns the grammar patterns of the conditions and limits that the rule uses.
 fn limits(rule: &FaultRule) -> impl Iterator<Item = &'static str> {
     // Destructured, so that a new field is a compile error here.
     let FaultRule {

@@ -58,7 +58,7 @@ struct Rules {
     by_id: BTreeMap<u64, InForce>,
 }
 
-/// An active rule, with the numbers of requests that it has still to skip and to affect.
+/// An active rule, with the remaining numbers of requests to skip and to affect.
 struct InForce {
     rule: FaultRule,
     skip: u64,
@@ -167,7 +167,7 @@ impl Switchboard {
 
     /// Returns the planned response and the delay of an arriving request.
     ///
-    /// The faults that cause them are recorded in the request log.
+    /// The request log records the faults that cause the response or the delay.
     pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();

@@ -58,7 +58,7 @@ impl Verdict {
         let headers = response.headers_mut();
         let plain = refusal.form == Form::Plain;
         if plain {
-            // Go's `http.Error` adds it.
+            // Go's `http.Error` adds this header.
             let nosniff = HeaderValue::from_static("nosniff");
             headers.insert(HeaderName::from_static("x-content-type-options"), nosniff);
         }

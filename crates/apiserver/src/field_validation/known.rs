@@ -81,7 +81,7 @@ impl Known {
         match (message.form, message.fields.as_slice()) {
             (Form::Object, _) => Known::Message(id),
             (Form::List, [items]) => Known::of_field(items),
-            // Kubernetes does not check values that have a decoder of their own either.
+            // Kubernetes does not check values with a custom decoder either.
             _ => Known::Anything,
         }
     }

@@ -208,7 +208,8 @@ impl StorageBackend for Faulty {
     }
 }
 
-/// A temporary directory for one test, empty at first and removed when the test ends.
+/// Path of a temporary directory for one test, which does not exist at first and is removed when the test
+/// ends.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -339,7 +340,7 @@ async fn a_write_whose_caller_was_dropped_is_stored() {
         let mut write = Box::pin(create(&server, "a"));
         let _ = poll(write.as_mut());
     }
-    // The next write waits for the disk after it.
+    // The disk stores the next write after the write of the dropped caller.
     assert_eq!(create(&server, "b").await.0, 201);
     assert_eq!(stored(&server).len(), 2);
 }

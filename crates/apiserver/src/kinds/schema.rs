@@ -1,4 +1,4 @@
-//! Fields of the built-in kinds, with their types and strategic merge patch strategies.
+//! Describes the fields of the built-in kinds, with their types and strategic merge patch strategies.
 //!
 //! `cargo xtask kinds` writes the table of these fields from the OpenAPI document of a pinned Kubernetes
 //! version.
@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The table of the fields of Kubernetes 1.36; its header explains the format.
+/// The table of the fields of Kubernetes 1.36; the file's header explains the format.
 const V1_36: &str = include_str!("schema_v1_36.tsv");
 
 /// The definitions of all built-in kinds and of the types that their fields refer to.
@@ -36,9 +36,9 @@ pub(crate) struct Definition {
 pub(crate) struct Field {
     shape: Shape,
     pub(crate) strategy: MergeStrategy,
-    /// Type of the field as text of the table, such as `[]string`.
+    /// Type of the field as written in the table of fields, such as `[]string`.
     pub(crate) cell: &'static str,
-    /// Patch strategies of the field as text of the table, separated by commas; empty if there are none.
+    /// Patch strategies of the field as written in the table of fields, separated by commas; may be empty.
     pub(crate) strategies: &'static str,
     pub(crate) merge_key: Option<&'static str>,
 }
@@ -54,7 +54,7 @@ enum Shape {
     Map,
 }
 
-/// How a strategic merge patch combines the patch's value of a field with the object's value.
+/// Rule by which a strategic merge patch combines the patch's value of a field with the object's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStrategy {
     /// Maps are merged; lists are replaced.

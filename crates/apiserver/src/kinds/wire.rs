@@ -1,4 +1,4 @@
-//! Protobuf encoding of the built-in kinds: field numbers, field types, and the corresponding JSON.
+//! Describes the protobuf encoding of the built-in kinds: field numbers, types, and the corresponding JSON.
 //!
 //! `cargo xtask kinds` writes the table of messages from the proto files and struct tags of a pinned
 //! Kubernetes version.
@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The table of the protobuf messages of Kubernetes 1.36; its header explains the format.
+/// The table of the protobuf messages of Kubernetes 1.36; the file's header explains the format.
 const V1_36: &str = include_str!("wire_v1_36.tsv");
 
 /// The protobuf messages of all built-in kinds and of the types that their fields refer to.

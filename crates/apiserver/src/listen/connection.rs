@@ -1,8 +1,9 @@
 //! Serves one connection: TLS handshake, choice of the HTTP version, and limits for slow or hostile peers.
 //!
 //! Guarantees:
-//! - a peer has [`HEADER_TIMEOUT`] for the TLS handshake, for the head of its first request, and on HTTP/1.1
-//!   for the head of every later request; after this time the connection ends, also if it is idle;
+//! - a connection ends if its peer needs more than [`HEADER_TIMEOUT`] for the TLS handshake, for the head of
+//!   its first request, or on HTTP/1.1 for the head of any later request;
+//! - an idle HTTP/1.1 connection therefore ends after [`HEADER_TIMEOUT`];
 //! - a request head over [`HEADER_BYTES_MAX`] on HTTP/2, or over hyper's buffer of about 400 KiB on HTTP/1.1,
 //!   receives 431; a head far above the limit ends the connection;
 //! - an HTTP/2 connection without open streams ends after one to two times [`IDLE_MAX`] without a request;

@@ -41,7 +41,7 @@ struct InFlight {
 }
 
 tokio::task_local! {
-    /// State of the stream whose task is being polled.
+    /// Unsent chunks of the stream whose task is being polled.
     ///
     /// The variable is not set on HTTP/1.1, where the time limit of the connection ends a stalled response.
     static IN_FLIGHT: Arc<InFlight>;

@@ -314,7 +314,7 @@ impl Decoder {
             (_, Type::Message(id), _) if field.container == Container::One => {
                 self.message(id, &[], depth)?
             }
-            // Go's nil slices and maps.
+            // Go writes nil slices and maps as null.
             _ if field.container != Container::One || field.value == Type::Bytes => Value::Null,
             (_, value_type, _) => scalar::zero(value_type),
         };

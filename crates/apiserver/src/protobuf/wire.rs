@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// Maximum field number (29 bits).
+/// Maximum number of a protobuf field (29 bits).
 const NUMBER_MAX: u64 = (1 << 29) - 1;
 
 /// Maximum number of bytes of a varint: 64 bits with seven bits per byte.

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Makes the disk full from the `n`th call of a write on, for every `n` until the write succeeds.
+/// Repeats a write on a disk that is full from the `n`th disk call on, with increasing `n` until the write
+/// succeeds.
 ///
 /// Each failed write is rejected and stays invisible, and later writes are not affected.
 #[tokio::test(start_paused = true)]

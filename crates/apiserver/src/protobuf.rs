@@ -1,10 +1,11 @@
 //! Converts protobuf bodies to JSON.
 //!
 //! Go clients and `kubectl` send built-in kinds as protobuf by default.
-//! This module converts the bytes to the JSON that Go would write for the same object, so all other modules handle only
-//! JSON.
+//! This module converts the bytes to the JSON that Go would write for the same object, so all other modules
+//! handle only JSON.
 //!
-//! Guarantees: any input results in an object or in an error with Kubernetes' wording; memory and depth are bounded.
+//! Guarantees: any input results in an object or in an error with Kubernetes' wording; the memory and the
+//! nesting depth are bounded.
 
 mod message;
 mod scalar;
@@ -20,10 +21,10 @@ use message::Decoder;
 use scalar::Reason;
 use wire::WireFields;
 
-/// Prefix of a protobuf body.
+/// Magic bytes at the start of every protobuf body.
 const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// Maximum bytes of an unrecognized body in the error message.
+/// Maximum number of bytes of an unrecognized body that the error message contains.
 ///
 /// The number is that of `transformDecodeError` in `endpoints/handlers/rest.go`.
 const SUMMARY_BYTES_MAX: usize = 30;
@@ -36,7 +37,7 @@ pub(crate) struct Expected<'a> {
     pub(crate) kind: &'a str,
 }
 
-/// The wrapper of every object: `runtime.Unknown`.
+/// The wrapper of every object in a protobuf body (`runtime.Unknown`): the object's type and encoded message.
 #[derive(Default)]
 struct Envelope<'a> {
     api_version: String,
@@ -44,7 +45,12 @@ struct Envelope<'a> {
     raw: &'a [u8],
 }
 
-/// Decodes the object in a body, including `apiVersion` and `kind`.
+/// Decodes the object in a protobuf body to JSON, including `apiVersion` and `kind`.
+///
+/// # Errors
+///
+/// Returns an error if the body is malformed or contains an object of another kind or version than
+/// `expected`.
 pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiError> {
     let mut envelope = open(body).map_err(|why| expected.unrecognized(&why, body))?;
     if envelope.kind.is_empty() {
@@ -62,7 +68,7 @@ pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiEr
     Ok(Value::Object(members))
 }
 
-/// Removes the magic number and the envelope.
+/// Removes the magic bytes of a body and parses the envelope.
 fn open(body: &[u8]) -> Result<Envelope<'_>, Reason> {
     if body.is_empty() {
         return Err(Reason::new("empty data"));
@@ -79,7 +85,9 @@ fn open(body: &[u8]) -> Result<Envelope<'_>, Reason> {
     Envelope::read(bytes)
 }
 
-/// Start of an unreadable body: text if it looks like JSON, otherwise hexadecimal.
+/// Returns the start of an unrecognized body for an error message.
+///
+/// The start is text if the body begins with `{`, otherwise hexadecimal.
 fn summary(body: &[u8]) -> String {
     let start = &body[..body.len().min(SUMMARY_BYTES_MAX)];
     let mut summary = String::new();
@@ -101,7 +109,7 @@ fn summary(body: &[u8]) -> String {
 // === impl Envelope ===
 
 impl<'a> Envelope<'a> {
-    /// Parses `{1: {1: apiVersion, 2: kind}, 2: raw}`; the encoding and content type fields are empty here.
+    /// Parses `{1: {1: apiVersion, 2: kind}, 2: raw}`, and ignores the fields for encoding and content type.
     fn read(bytes: &'a [u8]) -> Result<Envelope<'a>, Reason> {
         let mut envelope = Envelope::default();
         for field in WireFields::new(bytes) {
@@ -136,7 +144,7 @@ impl<'a> Envelope<'a> {
 // === impl Expected ===
 
 impl Expected<'_> {
-    /// The `DeleteOptions` that a deletion accepts, in any group.
+    /// The `DeleteOptions` that a deletion accepts in its body, with the `apiVersion` of any group.
     pub(crate) const DELETE_OPTIONS: Expected<'static> = Expected {
         group: "meta.k8s.io",
         version: "v1",
@@ -155,7 +163,11 @@ impl Expected<'_> {
         self.kind == Expected::DELETE_OPTIONS.kind
     }
 
-    /// Returns the message type of the sent object, if it is the expected one.
+    /// Returns the message type of the object in the envelope.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the object is not of the expected kind and version.
     fn message(&self, sent: &Envelope<'_>) -> Result<MessageId, ApiError> {
         let messages = Messages::builtin();
         if self.is_delete_options() && sent.kind == self.kind {
@@ -194,7 +206,7 @@ impl Expected<'_> {
         Ok(message)
     }
 
-    /// Returns the error for a body that is not protobuf.
+    /// Returns the error for a body that is not a protobuf body of Kubernetes.
     fn unrecognized(&self, why: &Reason, body: &[u8]) -> ApiError {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());
@@ -206,7 +218,7 @@ impl Expected<'_> {
         ))
     }
 
-    /// Returns the error for a sent object that can't be decoded, or is of another kind.
+    /// Returns the error for a sent object that can't be decoded, or that is not of the expected kind.
     fn unfit(&self, sent: &Envelope<'_>, why: impl fmt::Display) -> ApiError {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());

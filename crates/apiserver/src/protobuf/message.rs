@@ -2,8 +2,10 @@
 //!
 //! Guarantees:
 //! - the JSON equals Go's for the same object, including omitted, null and zero values;
-//! - fields that are not in the table are skipped, as a server of that version does;
-//! - the size of the result is bounded by [`VALUES_MAX`] and [`DEPTH_MAX`], also for small inputs;
+//! - fields that are not in the message table are skipped, as a Kubernetes server of the table's version
+//!   does;
+//! - the size of the result is bounded by [`VALUES_MAX`] and [`DEPTH_MAX`], even if a small input expands to
+//!   many values;
 //! - an error contains the field's path in JSON.
 
 use std::fmt;
@@ -17,14 +19,15 @@ use crate::object::{DEPTH_MAX, height};
 
 /// Maximum number of JSON values that one body may produce.
 ///
-/// An empty message has two bytes and may result in a dozen members.
-/// Measured: the worst allowed body needs two thirds of the memory of the worst 3 MB of JSON.
+/// The size of the body is not a sufficient limit: an empty message has two bytes but may produce a dozen
+/// members.
+/// In a measurement, the worst allowed body needed two thirds of the memory of the worst 3 MB of JSON.
 const VALUES_MAX: usize = 500_000;
 
-/// An error in a message, with the path of the field that caused it.
+/// An error in a message, with the JSON path of the field that caused the error.
 #[derive(Debug)]
 pub(super) struct MessageError {
-    /// Steps of the field's path, from the innermost to the outermost.
+    /// Steps of the JSON path, from the innermost to the outermost.
     path: Vec<Step>,
     reason: Reason,
 }
@@ -36,19 +39,19 @@ enum Step {
     Key(String),
 }
 
-/// Decodes the message of one request body, and limits the number of its values.
+/// Decodes the message of one request body, and limits the number of JSON values that the message produces.
 pub(super) struct Decoder {
     messages: &'static Messages,
     values_left: usize,
 }
 
-/// Data received so far for one field.
+/// Data of one field that the decoder has received so far.
 #[derive(Clone)]
 enum Slot<'a> {
     Nothing,
     Value(Value),
-    /// One message, in the parts in which it was sent.
-    /// The parts are borrowed: copies would multiply with the nesting depth.
+    /// The byte ranges of one message; protobuf merges a message that is sent in several parts.
+    /// The byte ranges are borrowed, because copies would multiply with the nesting depth.
     Message(Vec<&'a [u8]>),
 }
 
@@ -103,7 +106,9 @@ impl Decoder {
         }
     }
 
-    /// Decodes the members of a kind, except `apiVersion` and `kind`, which are part of the envelope.
+    /// Decodes the message of a kind and returns the JSON members.
+    ///
+    /// The members do not include `apiVersion` and `kind`, which are part of the envelope.
     pub(super) fn kind(
         &mut self,
         id: MessageId,
@@ -112,7 +117,9 @@ impl Decoder {
         self.members(self.messages.get(id), &[bytes], 1)
     }
 
-    /// Decodes one message; `depth` is the number of nested JSON containers, including this one.
+    /// Decodes one message, which was sent in `parts`.
+    ///
+    /// `depth` is the number of nested JSON containers, including the container of this message.
     fn message(
         &mut self,
         id: MessageId,
@@ -183,7 +190,7 @@ impl Decoder {
         Ok(members)
     }
 
-    /// Adds a received value to the data of its field.
+    /// Adds a received value of a field to the data in `slot`.
     fn take<'a>(
         &mut self,
         field: &Field,
@@ -219,7 +226,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds one item, or several packed numbers, to a list.
+    /// Adds a received value to a list: one item, or several items if the value contains packed numbers.
     fn take_items(
         &mut self,
         value_type: Type,
@@ -247,7 +254,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds an entry to a map; the entry is a message `{1: key, 2: value}`.
+    /// Adds a received entry to a map; the entry is a message `{1: key, 2: value}`.
     fn take_entry(
         &mut self,
         value_type: Type,
@@ -288,7 +295,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the JSON of a field, or `None` if it is omitted.
+    /// Returns the JSON value of a field, or `None` if the JSON omits the field.
     fn shown(
         &mut self,
         field: &Field,
@@ -307,7 +314,7 @@ impl Decoder {
             (_, Type::Message(id), _) if field.container == Container::One => {
                 self.message(id, &[], depth)?
             }
-            // Go's nil slices and maps.
+            // Go writes nil slices and maps as null.
             _ if field.container != Container::One || field.value == Type::Bytes => Value::Null,
             (_, value_type, _) => scalar::zero(value_type),
         };

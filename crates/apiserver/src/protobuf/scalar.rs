@@ -1,7 +1,8 @@
-//! Values that are one JSON value: scalars, and messages with their own JSON encoding.
+//! Converts protobuf values that result in one JSON value: scalars, and messages with their own JSON
+//! encoding.
 //!
-//! Guarantees: the JSON equals what Go's types write after reading the same bytes; a value that they can't write is an
-//! error.
+//! Guarantees: the JSON equals the JSON that Go's types write after reading the same bytes.
+//! A value that Go's types can't write is an error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,14 +15,14 @@ use serde_json::{Number, Value, json};
 use super::wire::{WireError, WireFields, WireValue};
 use crate::kinds::wire::{Form, Type};
 
-/// The first second of year 1: Go's zero time, and the minimum of RFC 3339.
+/// Unix time in seconds of the start of year 1: Go's zero time, and the minimum of RFC 3339.
 /// The maximum is that of [`Timestamp`].
 const FIRST_SECOND: i64 = -62_135_596_800;
 
-/// Up to this value a double represents every integer exactly.
+/// Maximum absolute value up to which a double represents every integer exactly.
 const INTEGRAL_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The error of one value, without its field.
+/// The reason why a value can't be converted, without the name of the field.
 #[derive(Debug)]
 pub(super) struct Reason(Cow<'static, str>);
 
@@ -45,7 +46,7 @@ impl From<WireError> for Reason {
     }
 }
 
-/// Converts a scalar to JSON.
+/// Converts a protobuf scalar of the given type to JSON.
 pub(super) fn scalar(value_type: Type, value: WireValue<'_>) -> Result<Value, Reason> {
     match (value_type, value) {
         (Type::Bool, WireValue::Varint(number)) => Ok(json!(number != 0)),
@@ -58,7 +59,7 @@ pub(super) fn scalar(value_type: Type, value: WireValue<'_>) -> Result<Value, Re
     }
 }
 
-/// Returns the value of a map entry that was sent without a value.
+/// Returns the JSON of a type's zero value, for a value that was not sent.
 pub(super) fn zero(value_type: Type) -> Value {
     match value_type {
         Type::Bool => json!(false),
@@ -68,7 +69,7 @@ pub(super) fn zero(value_type: Type) -> Value {
     }
 }
 
-/// Whether Go omits a value in a field with `omitempty`.
+/// Returns whether Go omits this value from a field with `omitempty`.
 pub(super) fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -80,7 +81,7 @@ pub(super) fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Converts a message whose form is neither an object nor a list.
+/// Converts a message that has its own JSON encoding, such as a time or a quantity.
 pub(super) fn special(form: Form, bytes: &[u8]) -> Result<Value, Reason> {
     match form {
         Form::IntOrString => int_or_string(bytes),
@@ -92,18 +93,18 @@ pub(super) fn special(form: Form, bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// Converts bytes to a JSON string; replaces invalid UTF-8, which protobuf allows and JSON can't represent.
+/// Converts bytes to a JSON string, and replaces invalid UTF-8, which JSON can't represent.
 fn text(bytes: &[u8]) -> Value {
     Value::String(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Keeps the lower 32 bits, as Go does.
+/// Returns the lower 32 bits of a varint as a signed integer, as Go does.
 fn int32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
 }
 
-/// Converts a double to a JSON number; writes an integral number without a fraction, as Go does.
+/// Converts a double to a JSON number, which has no fraction if the double is integral, as in Go.
 fn double(number: f64) -> Result<Value, Reason> {
     if number.fract() == 0.0 && number.abs() <= INTEGRAL_MAX {
         #[expect(
@@ -118,7 +119,9 @@ fn double(number: f64) -> Result<Value, Reason> {
     Ok(Value::Number(number))
 }
 
-/// Decodes `{1: type, 2: integer, 3: text}`; type 0 is an integer and type 1 a text.
+/// Decodes the message `{1: type, 2: integer, 3: text}`.
+///
+/// Type 0 selects the integer, and type 1 selects the text.
 fn int_or_string(bytes: &[u8]) -> Result<Value, Reason> {
     let (mut kind, mut integer, mut string) = (0, json!(0), json!(""));
     for field in WireFields::new(bytes) {
@@ -137,7 +140,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// Decodes `{1: text}` as a quantity, in Go's canonical form.
+/// Decodes the message `{1: text}` as a quantity; the text is not converted, and an absent text is `0`.
 fn quantity(bytes: &[u8]) -> Result<Value, Reason> {
     match only(bytes)? {
         None | Some([]) => Ok(json!("0")),
@@ -145,7 +148,7 @@ fn quantity(bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// Decodes `{1: JSON}`; an absent value is null.
+/// Decodes the message `{1: JSON}` as the embedded JSON value; an absent value is null.
 fn embedded_json(bytes: &[u8]) -> Result<Value, Reason> {
     match only(bytes)? {
         None | Some([]) => Ok(Value::Null),
@@ -154,7 +157,7 @@ fn embedded_json(bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// Returns the bytes in field 1 of a message without other fields.
+/// Returns the bytes in field 1 of a message, and ignores all other fields.
 fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     let mut found = None;
     for field in WireFields::new(bytes) {
@@ -166,7 +169,9 @@ fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     Ok(found)
 }
 
-/// `{1: seconds, 2: nanoseconds}` since 1970; an absent value is Go's zero time, which is null in JSON.
+/// Decodes the message `{1: seconds, 2: nanoseconds}`, a time since 1970, as RFC 3339 text.
+///
+/// An empty message is Go's zero time, which is null in JSON.
 fn time(bytes: &[u8], micro: bool) -> Result<Value, Reason> {
     if bytes.is_empty() {
         return Ok(Value::Null);

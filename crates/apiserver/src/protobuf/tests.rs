@@ -1,4 +1,4 @@
-//! Whole bodies: Kubernetes' pairs for every kind, rejected bodies, and malformed bytes.
+//! Tests of whole protobuf bodies: Kubernetes' encodings of every kind, rejected bodies, and malformed bytes.
 
 use std::io::Read as _;
 
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::kinds::Kinds;
 
-/// One object of each kind with every field set, in both formats, as written by `cargo xtask kinds`.
+/// One object of each kind with every field set, in protobuf and in JSON, as written by `cargo xtask kinds`.
 const CORPUS: &[u8] = include_bytes!("corpus_v1_36.tsv.gz");
 
-/// A length-delimited field: text, bytes or a message.
+/// Returns an encoded length-delimited field: text, bytes or a message.
 pub(super) fn bytes(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     let mut field = seven_bits_a_byte(u64::from(number) << 3 | 2);
@@ -21,7 +21,7 @@ pub(super) fn bytes(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     field
 }
 
-/// A varint field.
+/// Returns an encoded varint field.
 pub(super) fn varint(number: u8, value: u64) -> Vec<u8> {
     let mut field = seven_bits_a_byte(u64::from(number) << 3);
     field.extend(seven_bits_a_byte(value));
@@ -44,10 +44,10 @@ fn body(api_version: &str, kind: &str, raw: impl AsRef<[u8]>) -> Vec<u8> {
     [&MAGIC[..], &bytes(1, type_meta), &bytes(2, raw), &tail].concat()
 }
 
-/// apiVersion, kind, protobuf, JSON.
+/// One object of [`CORPUS`]: `apiVersion`, kind, protobuf body, and JSON.
 type Pair = (String, String, Vec<u8>, Value);
 
-/// Parsed once, because there are many mutations.
+/// The parsed corpus, which is parsed once for all mutations of its bodies.
 static PAIRS: std::sync::OnceLock<Vec<Pair>> = std::sync::OnceLock::new();
 
 fn expected<'a>(api_version: &'a str, kind: &'a str) -> Expected<'a> {
@@ -68,12 +68,12 @@ const CONFIG_MAP: Expected<'static> = Expected {
     kind: "ConfigMap",
 };
 
-/// A config map with this name.
+/// Returns an encoded message whose metadata contains this name, such as a config map.
 fn named(name: &str) -> Vec<u8> {
     bytes(1, bytes(1, name))
 }
 
-/// All pairs: apiVersion, kind, protobuf, JSON.
+/// Parses [`CORPUS`] and returns all objects in it.
 fn pairs() -> Vec<Pair> {
     let mut lines = String::new();
     GzDecoder::new(CORPUS).read_to_string(&mut lines).unwrap();

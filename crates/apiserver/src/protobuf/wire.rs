@@ -1,13 +1,14 @@
-//! Splits the bytes of a protobuf message into fields, without interpreting them.
+//! Splits the bytes of a protobuf message into fields, without interpreting the values.
 //!
-//! Guarantees: for any input, parsing terminates, copies nothing and never panics; nothing is yielded after an error.
+//! Guarantees: for any input, parsing terminates, copies nothing and never panics; the iterator ends after
+//! the first error.
 
 use std::fmt;
 
-/// Maximum field number (29 bits).
+/// Maximum number of a protobuf field (29 bits).
 const NUMBER_MAX: u64 = (1 << 29) - 1;
 
-/// Maximum bytes of a varint: 64 bits with seven bits per byte.
+/// Maximum number of bytes of a varint: 64 bits with seven bits per byte.
 const VARINT_BYTES_MAX: usize = 10;
 
 /// The encoded value of one field.
@@ -17,35 +18,35 @@ pub(super) enum WireValue<'a> {
     Fixed64(u64),
     /// Text, bytes, a message, or packed numbers.
     Bytes(&'a [u8]),
-    /// A group, which Kubernetes never writes; its content was skipped.
+    /// A group, which Kubernetes never sends; the parser skips its content.
     Group,
     Fixed32,
 }
 
-/// Why bytes are not a message; the wording is that of Go's decoder.
+/// An error in the encoding of a message; the error text is that of Go's decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WireError {
     /// The bytes end within a field.
     Truncated,
     /// A varint exceeds 64 bits.
     Overflow,
-    /// A field number is invalid.
+    /// The field number of a tag is invalid.
     Tag { number: u64, wire_type: u64 },
-    /// The end of a group without its start.
+    /// A tag that ends a group without a tag that started the group.
     GroupEnd,
-    /// A wire type that does not exist.
+    /// A wire type that protobuf does not define.
     WireType(u64),
     /// A wire type that is invalid for the field.
     Unexpected(u8),
 }
 
-/// The fields of a message, in the order of their bytes.
+/// Iterator over the fields of a message, in the order of their bytes.
 #[derive(Clone, Debug)]
 pub(super) struct WireFields<'a> {
     rest: &'a [u8],
 }
 
-/// A tag and the value after it, or the end of the enclosing group.
+/// Content of one tag: a field with its value, or the start or the end of a group.
 enum Part<'a> {
     Field(u32, WireValue<'a>),
     GroupStart(u32),
@@ -53,7 +54,7 @@ enum Part<'a> {
 }
 
 impl<'a> WireValue<'a> {
-    /// Returns the error for a field that does not allow this wire type.
+    /// Returns the error for a field whose type does not allow the wire type of this value.
     pub(super) fn unexpected(self) -> WireError {
         WireError::Unexpected(match self {
             WireValue::Varint(_) => 0,
@@ -64,7 +65,7 @@ impl<'a> WireValue<'a> {
         })
     }
 
-    /// Returns the bytes of a length-delimited field.
+    /// Returns the bytes of a length-delimited value, or an error for any other wire type.
     pub(super) fn bytes(self) -> Result<&'a [u8], WireError> {
         match self {
             WireValue::Bytes(bytes) => Ok(bytes),
@@ -93,7 +94,7 @@ impl<'a> WireFields<'a> {
         WireFields { rest: bytes }
     }
 
-    /// Reads a varint: a tag, a length, a number, or one packed number.
+    /// Reads one varint, which may be a tag, a length, a number, or one of several packed numbers.
     pub(super) fn varint(&mut self) -> Result<u64, WireError> {
         let mut value = 0;
         for at in 0..VARINT_BYTES_MAX {

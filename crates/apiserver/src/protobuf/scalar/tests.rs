@@ -1,4 +1,4 @@
-//! Decoding of each scalar, and of each message with its own JSON encoding.
+//! Tests of the decoding of each scalar, and of each message with its own JSON encoding.
 
 use super::super::tests::{bytes, varint};
 use super::*;

@@ -1,4 +1,4 @@
-//! Creation, content and size of the database file.
+//! Tests the creation, the content and the size of the database file.
 
 use std::fs;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ fn removal(key: &str, revision: u64) -> Write {
     }
 }
 
-/// Opens the directory and returns its keys and revision.
+/// Opens the directory and returns the collection and key of every stored object, and the revision.
 fn found(scratch: &Scratch) -> (Vec<String>, u64) {
     let mut keys = Vec::new();
     let revision = scratch.open().load(|stored| {

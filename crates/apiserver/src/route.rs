@@ -39,7 +39,8 @@ pub enum Verb {
     Delete,
     /// Deletes the selected objects of a collection (DELETE).
     DeleteCollection,
-    /// Requests something other than objects: discovery, health, version, or a path that is not served.
+    /// Any other request: discovery, health, version, an unserved path, or a method that the path does not
+    /// support.
     Other,
 }
 

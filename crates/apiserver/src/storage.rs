@@ -136,7 +136,7 @@ impl Storage {
         self.revision
     }
 
-    /// Sets the revision of the store; for the objects that exist before the first request.
+    /// Sets the revision of the store, while the objects that exist before the first request are stored.
     pub(crate) fn start_at(&mut self, revision: u64) {
         self.revision = revision;
     }

@@ -312,7 +312,7 @@ impl Call {
         let how = How::request(Part::Main, options.dry_run);
         let page = self.page(target).await?;
         let listed: Vec<Arc<Entry>> = page.entries.clone();
-        // Before anything is deleted, because it can fail.
+        // The response is built before anything is deleted, because building it can fail.
         let reply = self.show_page(target, representation, page)?;
         for listed in &listed {
             let subject = Subject {

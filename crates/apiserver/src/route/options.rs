@@ -38,7 +38,7 @@ pub struct ListOptions {
     pub resource_version_match: Option<String>,
     /// `limit`: maximum number of objects in one page; `None` if it is not above 0.
     pub limit: Option<u64>,
-    /// `continue`: the token of the previous page.
+    /// `continue`: the continue token that the previous page of the list contained.
     pub continue_token: Option<String>,
     /// `timeoutSeconds`: duration of the request in seconds; `None` if it is not above 0.
     pub timeout_seconds: Option<u64>,

@@ -413,7 +413,7 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     builder.set_cache_size(CACHE_BYTES);
     let opened = if create {
         let mut options = OpenOptions::new();
-        // Only a new file, so that symbolic links are not followed.
+        // Opens only a new file, so that symbolic links are not followed.
         options.read(true).write(true).create_new(true);
         builder.create_file(own(&mut options).open(file)?)
     } else {

@@ -153,7 +153,7 @@ impl Event {
         frame
     }
 
-    /// Returns the approximate memory of the event in bytes, which consists of one object and one frame.
+    /// Returns the approximate memory of the event in bytes: the size of one object and one frame.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())

@@ -71,8 +71,9 @@ impl Pending {
         self.latest.get(&collection)?.get(key)
     }
 
-    /// Returns the newest accepted states of the objects with pending writes whose keys start with `prefix`,
-    /// by key.
+    /// Returns the newest accepted states of the objects whose keys start with `prefix`, ordered by key.
+    ///
+    /// Objects without pending writes are not included.
     pub(crate) fn below<'a>(
         &'a self,
         collection: CollectionId,
@@ -157,8 +158,7 @@ impl Pending {
         self.doubtful.clear();
     }
 
-    /// Drops all accepted writes after a failure, and reports `error` to the callers of the batch not yet
-    /// taken.
+    /// Drops all accepted writes after a failure, and reports `error` to the callers of the open batch.
     ///
     /// The objects `touched` may have any state on the disk, so the next batch writes them again.
     pub(crate) fn fail(

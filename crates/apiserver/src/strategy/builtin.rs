@@ -92,7 +92,7 @@ mod tests {
         let rows: BTreeSet<&str> = ROWS.iter().map(|(name, _)| *name).collect();
         assert_eq!(rows.len(), ROWS.len());
         let unserved = rows.iter().filter(|name| !served.contains(**name));
-        // Kubernetes has these only in beta versions, which it does not serve by default.
+        // Kubernetes has these resources only in beta versions, which it does not serve by default.
         let beta = [
             "devicetaintrules.resource.k8s.io",
             "leasecandidates.coordination.k8s.io",

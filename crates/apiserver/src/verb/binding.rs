@@ -18,7 +18,7 @@ use crate::storage::Entry;
 ///
 /// # Errors
 ///
-/// Returns a 409 error if the pod is bound or being deleted, or has another uid than `binding`.
+/// Returns a 409 error if the pod is bound or being deleted, or if `binding` names another uid.
 pub(crate) fn bind(
     shared: &Shared,
     subject: Subject<'_>,

@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - the deletion of a namespace also deletes the objects in the namespace;
-//! - after the last object in a namespace that is being deleted is removed, the namespace is removed too.
+//! - after the removal of the last object in a namespace that is being deleted, that deletion continues.
 
 use super::delete_object::{DeleteOptions, Deleted, delete_object};
 use super::namespace;

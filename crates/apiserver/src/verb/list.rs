@@ -28,8 +28,7 @@ pub(crate) struct Page {
     pub(crate) entries: Vec<Arc<Entry>>,
     /// The continue token of the next page; `None` on the last page.
     pub(crate) continue_token: Option<String>,
-    /// Number of objects after this page; `None` on the last page, and if a selector would have to be
-    /// applied.
+    /// Number of objects after this page; `None` on the last page, and if the request has a selector.
     pub(crate) remaining: Option<usize>,
 }
 

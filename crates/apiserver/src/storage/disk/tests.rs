@@ -72,7 +72,7 @@ fn found(scratch: &Scratch) -> (Vec<String>, u64) {
 fn a_closed_directory_is_unlocked_while_a_copy_of_its_lock_file_is_open() {
     let scratch = Scratch::new("copied-lock");
     let lock = take(&scratch.0).unwrap();
-    // As in a process between its fork and its exec.
+    // A child process has such a copy between its fork and its exec.
     let _copy = lock.0.try_clone().unwrap();
     drop(lock);
     take(&scratch.0).unwrap();

@@ -35,8 +35,9 @@ struct Chunks {
 }
 
 impl Chunks {
-    /// Returns a chunk; of a chunk that is much too long, returns the first part and keeps the other in
-    /// `rest`.
+    /// Returns the chunk, or its first part if the chunk is longer than twice [`CHUNK_BYTES`].
+    ///
+    /// The remaining part is kept in `rest`.
     fn begin(&mut self, chunk: Vec<u8>) -> Bytes {
         if chunk.len() <= 2 * CHUNK_BYTES {
             return chunk.into();

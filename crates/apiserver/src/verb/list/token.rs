@@ -105,9 +105,9 @@ fn no_base64(error: &DecodeError) -> String {
     }
 }
 
-/// Returns the message of Go's decoder for the two most common errors in JSON, and otherwise of serde.
+/// Returns the error message for JSON that can't be decoded.
 ///
-/// The two errors are an invalid first character, and an early end of the input.
+/// For an invalid first character and for an early end of the input, it is the message of Go's decoder.
 fn no_json(json: &[u8], error: &serde_json::Error) -> String {
     match json.first() {
         _ if error.is_eof() => "unexpected end of JSON input".to_owned(),

@@ -52,7 +52,8 @@ impl UnreadMoment {
         let number = self.number + 1;
         let count = self.store.count.load(Ordering::Acquire);
         self.last.store(count, Ordering::Release);
-        // Before any change of the count by the writer: a reader that sees such a change also sees this number.
+        // Stored before the writer changes the count for the next snapshot. A reader that sees such a change
+        // therefore also sees the new number.
         self.store.newest.store(number, Ordering::Release);
         Self {
             store: Arc::clone(&self.store),

@@ -75,7 +75,7 @@ impl<K> Body<K> {
     }
 
     /// Returns a reference to the object if the object was decoded before it was stored. Returns `None` for a
-    /// packed, lazy or broken body.
+    /// packed or lazy body, and for an object that failed to decode.
     pub(super) fn live(&self) -> Option<&K> {
         match self {
             Self::Live(live) => Some(&live.object),
@@ -138,7 +138,7 @@ impl<K> Body<K> {
     }
 
     /// Calls `read` with the encoded bytes of the object, and returns its result. Returns `None` without a
-    /// call if the body stores the object decoded, or if the object is known to be broken.
+    /// call if the body stores the object decoded, or if the object is known to have failed to decode.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match self {
             #[cfg(feature = "packed")]
@@ -159,7 +159,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the broken body, with the decode error, that replaces this body if its bytes failed to decode.
+    /// Returns a body that contains the decode error instead of the bytes, if this body failed to decode.
     /// Returns `None` if the bytes were decoded or were not read yet.
     fn found_broken(&self) -> Option<Broken> {
         let (uid, labels, error) = match self {

@@ -56,12 +56,12 @@ impl ObjectName {
         Self::new(Some(namespace), name)
     }
 
-    /// Returns `metadata.name`.
+    /// Returns the object's `metadata.name`.
     pub fn name(&self) -> &str {
         &self.text[self.name_at as usize..]
     }
 
-    /// Returns `metadata.namespace`; `None` for cluster-scoped objects.
+    /// Returns the object's `metadata.namespace`; `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
     }

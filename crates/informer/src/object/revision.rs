@@ -20,8 +20,8 @@ use crate::{
 /// comparable with itself.
 ///
 /// A server that is restored from a backup uses the same revisions again for other states. A revision that a
-/// reflector has delivered therefore also has an internal epoch, the number of such restores. The public API
-/// ignores the epoch: two revisions with the same text are equal.
+/// reflector has delivered therefore also has an internal epoch, which identifies the period between two such
+/// restores. The public API ignores the epoch: two revisions with the same text are equal.
 #[doc(alias = "ResourceVersionComparator")]
 #[doc(alias = "CompareResourceVersion")]
 #[derive(Clone, Default)]

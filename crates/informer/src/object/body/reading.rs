@@ -1,9 +1,9 @@
 //! [`UnreadCount`] counts the objects of a store that have not been decoded, in a cache that decodes objects
 //! on demand. [`UnreadMoment`] is the count for one snapshot of the store.
 //!
-//! An object that has not been decoded may turn out to be broken when it is read. [`Object::found_broken`]
-//! then returns the broken object. Readers do not change the store: only the store's writer replaces the
-//! object.
+//! An object may fail to decode when it is first read. [`Object::found_broken`] then returns the same object
+//! with the decode error as its content. Readers do not change the store: only the store's writer replaces
+//! the object.
 
 use std::sync::{
     Arc,
@@ -37,7 +37,7 @@ pub(crate) struct UnreadMoment {
 }
 
 impl UnreadMoment {
-    /// Creates the count for the first snapshot, which is empty.
+    /// Creates the count for the first snapshot of a store, which contains no objects.
     pub(crate) fn first(store: Arc<UnreadCount>) -> Self {
         Self {
             store,
@@ -140,7 +140,7 @@ impl<K> Object<K> {
         self.inner.body.reading()
     }
 
-    /// Returns the broken object with the same name, revision and uid, if this object was read and failed to
+    /// Returns the same object with the decode error as its content, if this object was read and failed to
     /// decode. Returns `None` otherwise.
     pub(crate) fn found_broken(&self) -> Option<Self> {
         let (reading, _) = self.reading()?;

@@ -9,8 +9,8 @@ use zstd::{
 
 use super::samples::Samples;
 
-/// The zstd compression level: the fastest level that finds repeated text. With the next level, pods become 2
-/// % smaller, but compression takes a quarter more time.
+/// The zstd compression level: the fastest level that finds repeated text. The next level makes pods 2 %
+/// smaller, but takes a quarter more time.
 const LEVEL: i32 = 1;
 
 /// Minimum length in bytes of the repeated text for which the compression searches. JSON repeats whole

@@ -3,8 +3,8 @@
 
 use super::Packed;
 
-/// Maximum number of bytes that are sampled from one object. The limit prevents that one large object
-/// dominates the dictionary.
+/// Maximum number of bytes that are sampled from one object. The limit prevents one large object from
+/// dominating the dictionary.
 const SAMPLE_BYTES: usize = 32 * 1024;
 
 /// Maximum number of samples for one dictionary. With four times this number, pods, custom resources,

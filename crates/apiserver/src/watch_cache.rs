@@ -42,7 +42,7 @@ const ADAPTIVE_AGE: Duration = Duration::from_secs(75);
 
 /// Maximum number of open watches per server.
 ///
-/// The limit is ten times the number per API server in a large cluster.
+/// The limit is ten times the number of watches that one API server of a large cluster has open.
 /// The queue of a watch uses memory only when it has entries.
 pub(crate) const WATCHES_MAX: usize = 100_000;
 
@@ -91,7 +91,7 @@ pub(crate) struct Watcher {
     pub(crate) filter: Filter,
     /// Whether the watch requested bookmarks.
     pub(crate) bookmarks: bool,
-    /// The logged request of the watch, by which faults select watches.
+    /// Logged request of the watch, by which an injected fault selects the watches that it affects.
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) sender: Sender,
 }
@@ -106,7 +106,7 @@ pub(crate) struct Filter {
     pub(crate) after: u64,
 }
 
-/// Content of a watcher's queue: an event, a bookmark, or injected bytes.
+/// An item in a watcher's queue: an event, a bookmark, or injected bytes.
 #[derive(Debug)]
 pub(crate) enum Delivery {
     Event(Arc<Event>, EventType),
@@ -218,9 +218,9 @@ impl Cache {
         (revision > self.horizon).then_some(revision)
     }
 
-    /// Doubles the capacity of a full window that is younger than [`ADAPTIVE_AGE`].
+    /// Doubles the capacity if the oldest event in the full window is younger than [`ADAPTIVE_AGE`].
     ///
-    /// Halves the capacity if the newest quarter of the window is older than that.
+    /// Halves the capacity if at most a quarter of the window's events are younger than [`ADAPTIVE_AGE`].
     fn adapt(&mut self, log: &VecDeque<Arc<Event>>) {
         let Some(newest) = log.back() else { return };
         let age = |event: &Arc<Event>| newest.at.saturating_duration_since(event.at);

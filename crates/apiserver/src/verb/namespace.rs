@@ -103,7 +103,7 @@ pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>
     finish(shared, namespaces, namespace);
 }
 
-/// Continues the deletion of all Terminating namespaces when a server starts with restored objects.
+/// Continues the deletions of namespaces that were in progress when the server last stopped.
 #[cfg(feature = "persistence")]
 pub(crate) fn resume(shared: &Shared) {
     let Some(namespaces) = &shared.registry.namespaces else {

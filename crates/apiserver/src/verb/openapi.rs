@@ -230,10 +230,11 @@ impl Endpoint<'_> {
 /// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// For every used schema of the built-in table, by full name: the kinds that it describes, as
-    /// `(apiVersion, kind)`.
+    /// Maps the full name of each used schema of the built-in table to the kinds with this schema.
+    ///
+    /// A kind is given as `(apiVersion, kind)`.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
-    /// Kinds without known fields, as `(apiVersion, kind)`, by the names of their schemas.
+    /// Maps the name of each schema without known fields to its kind, given as `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,
     needs_patch: bool,
 }

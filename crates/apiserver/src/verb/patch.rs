@@ -85,10 +85,10 @@ impl PatchBody {
         }
     }
 
-    /// Returns the text of the invalid object for an error message, as in Kubernetes.
+    /// Returns the text of the rejected object for the error message.
     ///
-    /// The text is the patch for a strategic merge patch, and `patched`, the patched object, for other
-    /// patches.
+    /// As in Kubernetes, this is the text of the patch for a strategic merge patch. For other patches it is
+    /// `patched`, the text of the patched object.
     fn shown(&self, patched: &str) -> String {
         match self {
             PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),
@@ -115,8 +115,8 @@ impl PatchBody {
     }
 }
 
-/// Field validation of a patch by a client: the `fieldValidation` directive, and the results for the patch
-/// itself.
+/// Input of the field validation of a client's patch: the `fieldValidation` directive, and complaints about
+/// the patch.
 pub(crate) struct Rigour<'a> {
     /// Complaints about duplicate members in the patch.
     pub(crate) duplicates: Complaints,

@@ -3,8 +3,9 @@
 //! Guarantees:
 //! - a change is computed from a stored state of the object, and is computed again if another write changes
 //!   this state before the result is stored (as by `GuaranteedUpdate` in Kubernetes);
-//! - no write changes the uid, or sets the timestamps of creation and deletion or the generation; `status`
-//!   and all other fields are changed by separate requests if the kind has a `status` subresource;
+//! - the values that a request contains for the uid, the creation and deletion timestamps and the generation
+//!   are never stored;
+//! - if the kind has a `status` subresource, one request changes either `status` or the other fields;
 //! - a change without an effect produces no event and no revision;
 //! - removing the last finalizer of an object that is being deleted removes the object, with one DELETED
 //!   event.

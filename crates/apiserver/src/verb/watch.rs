@@ -39,10 +39,10 @@ const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 /// The limit closes the watches of clients that disappeared without closing their connections.
 const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// Range of the retry delay in seconds that a client receives if it requests a future revision without a
-/// watch cache.
+/// Range in seconds of the random retry delay in the error for a future revision.
 ///
-/// The range is that of `startWatching` in Kubernetes' `etcd3/watcher.go`.
+/// The delay applies to collections without a watch cache, as in `startWatching` in Kubernetes'
+/// `etcd3/watcher.go`.
 const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 
 /// The parameters of a watch request.

@@ -2,8 +2,8 @@
 //!
 //! Guarantees:
 //! - items are indexed by the JSON text of their merge key's value, so a lookup does not scan the list;
-//! - in a merged list, items that the patch contains have the patch's order, and all other items keep the
-//!   object's order; such another item precedes the first item of the patch that followed it in the object.
+//! - in a merged list, items of the patch have the patch's order, and all other items have the object's
+//!   order; an item that is not in the patch precedes the first patch item that followed it in the object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,9 @@ use super::{ListRule, PATCH, merge_map, plain, without_marked};
 use crate::kinds::schema::MergeStrategy;
 use crate::verb::patch::refusal::{Go, Refusal, same_type};
 
-/// Returns `original`, the object's list, merged with `patch`; only the patch's items if the field's lists
-/// are not merged.
+/// Merges the list `patch` into the list `original`, and returns the result.
+///
+/// If the field's strategy does not merge lists, the result is the patch's list.
 pub(super) fn merge(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -269,11 +270,12 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Orders the items of a merged list.
+/// Orders the items of a merged list by two orders, which contain indexes by item identity ([`identity`]).
 ///
-/// Items in `places` are sorted by their index there, all other items by their index in `server_places`.
-/// Another item precedes the first item of `places` that follows it in `server_places`.
-/// Both maps contain indexes by item identity ([`identity`]).
+/// Items in `places` are sorted by their index in `places`, all other items by their index in
+/// `server_places`.
+/// An item that is not in `places` precedes the first item that is in `places` and has a higher index in
+/// `server_places`.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,

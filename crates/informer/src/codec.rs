@@ -76,7 +76,7 @@ impl Codec {
         }
     }
 
-    /// Combines the bytes of one object with this encoding, in which [`Encoded`] reads them.
+    /// Returns an [`Encoded`], which reads the bytes of one object in this encoding.
     pub(crate) fn object(self, bytes: &[u8]) -> Encoded<'_> {
         Encoded { codec: self, bytes }
     }
@@ -166,7 +166,7 @@ impl<'a> Encoded<'a> {
 
     /// Returns whether the object is the bookmark that ends the initial events of a watch.
     ///
-    /// Its annotation `k8s.io/initial-events-end` is `"true"`.
+    /// In such a bookmark, the annotation `k8s.io/initial-events-end` is `"true"`.
     pub(crate) fn ends_initial_events(self) -> bool {
         match self.codec {
             Codec::Json => json::ends_initial_events(self.bytes),

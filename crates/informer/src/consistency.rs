@@ -1,9 +1,10 @@
 //! Compares a snapshot of a store with the server's objects at the same revision ([`Comparison`]).
 //!
 //! Objects are compared by name, uid and revision. The snapshot and the server's list have the same revision,
-//! so neither contains later changes, and any difference means that the store has lost changes. A
-//! `Comparison` sends no requests; [`ConsistencyCheck`] does. It keeps one pointer per object of the
-//! snapshot, and none of the server's objects.
+//! so neither contains later changes, and any difference means that the store has lost changes.
+//!
+//! A `Comparison` keeps one pointer per object of the snapshot, and none of the server's objects. It sends no
+//! requests: [`ConsistencyCheck`] requests the list.
 
 mod check;
 
@@ -65,7 +66,9 @@ impl<'a, K> Comparison<'a, K> {
         &self.found.difference.revision
     }
 
-    /// Compares one object from the server's list, complete or only its metadata, with the snapshot.
+    /// Compares one object from the server's list with the snapshot.
+    ///
+    /// The list may contain complete objects or only their metadata.
     ///
     /// # Errors
     /// Returns an error if the object has no readable name.

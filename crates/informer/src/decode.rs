@@ -38,7 +38,7 @@ pub(crate) struct Decoder<K> {
     expected: Arc<Expected>,
     /// Whether `K` is a dynamic type, which does not determine the kind of an object.
     ///
-    /// API version and kind are then inserted into an object that states no kind.
+    /// If so, the informer's API version and kind are inserted into an object that states no kind.
     is_dynamic: bool,
     pruning: Pruning,
     form: Form<K>,

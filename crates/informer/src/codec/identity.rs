@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 /// The metadata that identify an object of any kind: name, namespace, uid, revision and labels.
 ///
-/// They are read before the object is decoded, and also from an object that does not decode.
+/// These metadata are read before the object is decoded, and also from an object that does not decode.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Identity<'a> {
     #[serde(default, borrow)]

@@ -23,7 +23,7 @@ use super::{Expected, Identity, IdentityMetadata, Named};
 /// First bytes of a list item without a kind, as API servers write it.
 const ITEM: &[u8] = br#"{"metadata":"#;
 
-/// The text between the first two fields, kind and API version, and the value of `metadata` in an object.
+/// The JSON text between an object's first two fields (kind and API version) and the value of `metadata`.
 const METADATA: &[u8] = br#","metadata":"#;
 
 pub(super) fn begins_with_metadata(json: &[u8]) -> Option<usize> {

@@ -22,8 +22,7 @@ pub struct Ended {
     pub discarded: u64,
 }
 
-/// Guard that reports the end of the informer to the informer's status and to waiting tasks when it is
-/// dropped.
+/// Reports the end of the informer when this guard is dropped: sets the status, and wakes waiting tasks.
 pub(super) struct GoneGuard(pub(super) Reporter, pub(super) Arc<Notify>);
 
 impl Drop for GoneGuard {
@@ -35,7 +34,7 @@ impl Drop for GoneGuard {
 
 /// Runs `work`, a part of the informer that must not end by itself.
 ///
-/// Returns the return or the panic of `work` as the cause of the informer's failure.
+/// Returns the cause of the informer's failure: `work` has returned or panicked.
 pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> FailureCause {
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(()) => FailureCause::Returned {

@@ -35,11 +35,11 @@ pub(crate) trait Guest<K>: Send + Sync {
 /// The reason why the informer's loop replied to a [`Command::Snapshot`] without a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSnapshot {
+    /// The informer has not synced, so its cache is incomplete.
+    NotSynced,
     /// The queue contains changes and does not preserve their order, so no snapshot matches a revision.
     ///
     /// The changes wait because the buffer of a handler is full.
-    NotSynced,
-    /// Changes wait in a queue that does not preserve their order, because the buffer of a handler is full.
     Unsettled,
     /// The informer has stopped.
     Stopped,

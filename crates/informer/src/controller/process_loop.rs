@@ -32,7 +32,7 @@ pub struct ProcessLoop<K> {
     reflector: Reflector<K, Feed<K>>,
     #[derive_where(skip)]
     processing: Processing<K>,
-    /// Guard that reports the end of the loop when it is dropped.
+    /// Guard that reports the end of the loop when the guard is dropped.
     ///
     /// This field is last, so the other fields are dropped before it.
     #[derive_where(skip)]
@@ -78,8 +78,8 @@ where
     /// server or of the process function do not end the controller.
     ///
     /// # Cancel safety
-    /// Dropping the future stops the controller at once. It does not interrupt a call of the process
-    /// function.
+    /// Dropping the future stops the controller at once. A call of the process function is not
+    /// interrupted.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         // Declared first, so it is dropped last.
         let _stopped = self.stopped;

@@ -199,8 +199,8 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Records a failure. Starts a pause if the number of failures has reached `waiting`, the number of changes
-    /// in the queue.
+    /// Records a failure. Starts a pause if the number of failures has reached `waiting`, the number of
+    /// changes in the queue.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

@@ -282,7 +282,7 @@ impl ListSplitter {
         match self.key.as_slice() {
             b"\"kind\"" => self.head.kind = text(&value)?,
             b"\"apiVersion\"" => self.head.api_version = text(&value)?,
-            // `null` means an empty list. Any other value is an error, because an empty list would empty the cache.
+            // `null` means an empty list. Any other value is an error: an empty list would empty the cache.
             b"\"items\"" if value == "null" => {}
             b"\"items\"" => return Err(invalid("has items that are not an array")),
             _ => self.head.metadata = Some(value),

@@ -1,4 +1,6 @@
-//! Races, step by step: an informer that is held while it is retired, or constructed twice.
+//! Tests of races in the registry, each run step by step.
+//!
+//! An informer is requested while it is removed after its idle period, or two threads construct it at once.
 
 use std::convert::Infallible;
 
@@ -11,7 +13,7 @@ use crate::{
     transport::{Error, ListOptions, ListerWatcher, Response},
 };
 
-/// A server that never answers.
+/// A server that never sends a response.
 struct Silent;
 
 impl ListerWatcher for Silent {
@@ -113,7 +115,7 @@ async fn a_rejected_informer_that_the_constructor_registered_is_not_held() {
     registry.all_ended().await;
 }
 
-/// The second informer is dropped without the lock, so its drop may use the registry.
+/// The registry drops the second informer without its lock, so that drop may use the registry.
 #[tokio::test(start_paused = true)]
 async fn the_first_of_two_constructed_informers_is_registered_and_the_other_never_runs() {
     let registry = Registry::new(Duration::ZERO);

@@ -107,11 +107,11 @@ impl<K> Event<K> {
     }
 }
 
-/// Receives every change of an informer's cache, one event at a time and in order.
+/// Receives the changes of an informer's cache as events, one at a time and in order for each object.
 ///
 /// While a call of `handle` is pending, further events for this handler wait in the handler's own buffer;
 /// other handlers are not affected. Use a work queue for long work. A call that blocks its thread also blocks
-/// the runtime; register a handler that must block with `dedicated_thread()`.
+/// the runtime. If a handler must block, call `dedicated_thread()` when you register it.
 ///
 /// The informer catches and reports a panic of `handle`. The event counts as handled, and the next event is
 /// delivered one second later. With `panic = "abort"`, a panic ends the process.

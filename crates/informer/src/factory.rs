@@ -61,16 +61,16 @@ use crate::{
 ///
 /// Clones share the same factory. All methods can be called from several threads at once.
 ///
-/// # The life of an informer
+/// # Lifecycle of an informer
 ///
 /// The first request for an informer creates it, and the next [`SharedInformerFactory::start`] runs it.
 /// [`SharedInformerFactory::shutdown`] ends all informers, and [`SharedInformerFactory::stop_informer`] ends
 /// a single informer. An informer that is only requested with [`hold`](SharedInformerFactory::hold) runs at
 /// once. It ends when no [`Hold`] of it exists any more and the idle grace period has passed.
 ///
-/// After the shutdown, requests still return the existing informers. Their caches can be read, but registering
-/// a handler fails with [`Stopped`](crate::shared_informer::Stopped). An informer that is first requested after
-/// the shutdown is already stopped and has an empty cache.
+/// After the shutdown, requests still return the existing informers. Their caches can be read, but
+/// registering a handler fails with [`Stopped`](crate::shared_informer::Stopped). An informer that is first
+/// requested after the shutdown is already stopped and has an empty cache.
 ///
 /// An informer can also stop while the factory continues: an adopted informer that its owner stops is an
 /// example. The next request for a stopped informer creates a new informer that replaces it. Existing

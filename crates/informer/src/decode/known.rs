@@ -1,4 +1,4 @@
-//! Lets a decoder reuse objects that a store already has, instead of decoding the same states from a list.
+//! Lets the decoder of a list reuse the objects of the store for items whose state the store already has.
 //!
 //! [`KnownStates`] finds an object in the store by name, uid and revision. The reuse is limited to one source
 //! (one list and watch of the informer). This module does not decode and does not change the store.

@@ -1,13 +1,14 @@
 //! Updates a derived index after changes of the two caches from which the index is computed.
 //!
-//! A derived index has two handlers. One receives the events of the indexed objects, and one receives the
-//! events of their dependencies. Each handler calls [`Maintenance`] to evaluate the affected objects from the
-//! current caches. After the handlers have handled an event, the index contains the result of an evaluation
-//! that read the caches with that change, or newer caches. Two rules guarantee this:
+//! A derived index has two handlers. One handler receives the events of the indexed objects. The other
+//! handler receives the events of their dependencies, which are the objects on which an indexed object
+//! depends. Each handler calls [`Maintenance`] to evaluate the affected objects from the current caches.
+//! After the handlers have handled an event, the index contains the result of an evaluation that read the
+//! caches with that change, or newer caches. Two rules guarantee this:
 //!
-//! - A handler claims an object before it evaluates the object. If the other handler has claimed the same
-//!   object, the handler waits, and then evaluates the object from the caches of that time. So the result
-//!   from older caches is never written last.
+//! - A handler locks an object with a [`Claim`] before it evaluates the object. If the other handler has
+//!   locked the same object, the handler waits, and then evaluates the object from the caches of that time.
+//!   So the result from older caches is never written last.
 //! - The dependencies of an object are recorded before they are read from the cache. If that read misses a
 //!   change of a dependency, the handler of the dependencies receives the change later and finds the object
 //!   by the recorded dependency.
@@ -149,7 +150,7 @@ impl<K, O> Maintenance<K, O> {
             return;
         };
         let dependants = board.dependants(other);
-        // Not held during the loop, so that dropping the index ends it.
+        // `board` is not held during the loop, so that dropping the index ends the loop.
         drop(board);
         for name in dependants {
             self.update(&name).await;

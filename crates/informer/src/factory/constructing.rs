@@ -61,7 +61,7 @@ impl Drop for Constructing {
 
 /// Returns whether this thread is constructing the informer with this key.
 ///
-/// If so, records that the informer's constructor has requested it.
+/// If so, records that the constructor has requested the informer that it creates.
 pub(super) fn note(registry: RegistryId, key: &Key) -> bool {
     CONSTRUCTING.with_borrow_mut(|constructing| {
         let mut constructing = constructing.iter_mut();

@@ -29,7 +29,7 @@ use crate::{
 /// The metadata suffices because this module only reports whether a definition exists.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
-/// What an informer holds while it follows its kind's definition.
+/// The two values that an informer keeps while it follows the definition of its kind.
 ///
 /// The first value keeps the informer of definitions running. The second value receives the state of the
 /// definition.

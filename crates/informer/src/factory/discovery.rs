@@ -38,8 +38,8 @@ const GROUPS: &str = "/apis";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Discovered {
-    /// The group, version, kind and plural name. The version is the requested one, or the preferred one of
-    /// the group.
+    /// The group, version, kind and plural name. The version is the requested version. If none was requested,
+    /// it is the preferred version of the group.
     pub resource: ApiResource,
     /// Whether the kind is namespaced; `false` for a cluster-scoped kind.
     pub namespaced: bool,
@@ -155,8 +155,8 @@ impl<'a> Wanted<'a> {
     /// Returns the possible interpretations of a name, in order of precedence.
     ///
     /// Examples of names are `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.`, whose group is
-    /// the core group. The text after the first dot is interpreted as a version and a group first, and as a
-    /// group second. The result is empty if the name is empty or starts with a dot.
+    /// the core group. The text after the first dot is interpreted as a version and a group, and, with lower
+    /// precedence, as a group alone. The result is empty if the name is empty or starts with a dot.
     fn all(name: &'a str) -> Vec<Self> {
         if name.is_empty() || name.starts_with('.') {
             return Vec::new();

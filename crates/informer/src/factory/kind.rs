@@ -15,8 +15,8 @@ use super::{
 /// Describes a kind that is known only at run time.
 ///
 /// An `ApiResource` contains only the names of the kind. The results of discovery also report whether the
-/// kind is namespaced and can be watched. These results are [`Discovered`] and the pair `(ApiResource,
-/// ApiCapabilities)` from `kube_client::discovery`.
+/// kind is namespaced and can be watched. These results are [`Discovered`] and, from
+/// `kube_client::discovery`, the pair `(ApiResource, ApiCapabilities)`.
 pub trait KindRef {
     /// Returns the group, version, kind and plural name.
     fn api_resource(&self) -> &ApiResource;

@@ -52,7 +52,8 @@ impl SharedInformerFactory {
         let kind = K::kind(&request.dyntype).into_owned();
         self.get_if_or_make(request, want, |has| match has {
             Some(has) => wanted.must_equal(has, &kind),
-            // Its options are unknown; only a request without options can share it.
+            // The options of an informer from `informer_for` or `adopt` are unknown, so only a request
+            // without options can share the informer.
             None => wanted
                 .must_equal(&InformerOptions::new(), &kind)
                 .map_err(|_| OptionsConflict::new(&kind, "constructor")),
@@ -100,7 +101,7 @@ impl SharedInformerFactory {
     /// Creates an informer with the options `complete`.
     ///
     /// `requested` contains only the options of the request, without the defaults of the factory. The
-    /// transforms and request options for each namespace are resolved from it and from the defaults.
+    /// transforms for each namespace are resolved from `requested` and from the defaults.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,

@@ -64,8 +64,8 @@ pub enum QueueKind {
 /// - A [`transform`](Self::transform) for `Pod` applies to `Pod` and `Pruned<Pod>`, because metadata alone is
 ///   not a `Pod`.
 ///
-/// In controller-runtime, row 5 has precedence over row 4 for a type whose options name no namespaces. In this
-/// library the more specific row 4 always has precedence.
+/// In controller-runtime, row 5 has precedence over row 4 for a type whose options name no namespaces. In
+/// this library the more specific row 4 always has precedence.
 ///
 /// [`SharedInformerFactory::informer_with`]: super::SharedInformerFactory::informer_with
 /// [`FactoryBuilder`]: super::FactoryBuilder
@@ -131,8 +131,8 @@ impl<K> InformerOptions<K> {
 
     /// Sets the informer's name, which logs, errors and metrics contain.
     ///
-    /// The name need not be unique. The default name consists of the kind and the scope, such as `pods in
-    /// shop`.
+    /// The name need not be unique. The default name consists of the kind and the scope; an example is
+    /// `pods in shop`.
     #[doc(alias = "InformerName")]
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());

@@ -179,7 +179,7 @@ impl Scope {
         name
     }
 
-    /// Returns the value of `of` if it is the same for all sections and not empty; otherwise `None`.
+    /// Returns the text that `of` returns for a section; `None` if it is empty or differs between sections.
     fn common(&self, of: impl Fn(&Section) -> String) -> Option<String> {
         let mut all = self.sections.iter().map(of);
         let first = all.next().filter(|first| !first.is_empty())?;

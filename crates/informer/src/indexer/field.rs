@@ -1,5 +1,6 @@
-//! Adds indices over a field of dynamic objects, which have no Rust type; a path such as `spec.size` selects
-//! the field.
+//! Adds indices over the fields of dynamic objects, which are objects without a Rust type of their own.
+//!
+//! A path such as `spec.size` selects the field. This module does not parse or evaluate field selectors.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Decides which task frees the memory of an old state of a store; such a state is called a root here.
 //!
 //! A generation consists of the roots between two lists, which share most of their entries. A task that drops
-//! the last root of an ended generation does not free a whole store. It sends the root to Tokio's pool for
-//! blocking work. A root of the current generation is freed by the task that drops it, because it shares all
-//! but a few nodes with the next root. This module does not free memory itself.
+//! a large root of an ended generation does not free it, but sends it to Tokio's pool for blocking work. A
+//! root of the current generation is freed by the task that drops it, because it shares all but a few nodes
+//! with the next root. This module does not free memory itself.
 
 use std::sync::{
     Arc,
@@ -26,7 +26,7 @@ pub(super) struct Garbage<K> {
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
 }
 
-/// Shared by all roots that a store has between two lists; decides which task frees a dropped root.
+/// State that all roots of a store between two lists share; it decides which task frees a dropped root.
 ///
 /// While several roots of a generation exist, dropping one of them frees little memory. Dropping the last
 /// root frees all entries that the next list did not keep.

@@ -51,7 +51,7 @@ impl<K> Indexers<K> {
 
     /// Creates the same set as [`Indexers::new`], because every store has the index by namespace.
     ///
-    /// client-go needs an index function for this index.
+    /// In client-go, a program must add this index itself.
     #[doc(alias = "MetaNamespaceIndexFunc")]
     #[doc(alias = "NamespaceIndex")]
     pub fn by_namespace() -> Self {
@@ -155,8 +155,7 @@ impl<K> Indexers<K> {
         })
     }
 
-    /// Adds an index over the uid of an object's controller, which is the owner reference with `controller:
-    /// true`.
+    /// Adds an index over the uid of an object's controller, which is the owner with `controller: true`.
     #[doc(alias = "GetControllerOf")]
     #[must_use]
     pub fn with_controller(self, name: &str) -> Self
@@ -317,7 +316,8 @@ pub(crate) struct Index<K> {
 impl<K> Index<K> {
     pub(super) fn new((name, function): (Arc<str>, IndexFunc<K>)) -> Self {
         Self {
-            // A new allocation, because functions may be used in several stores, but a token is of one.
+            // A new allocation: several stores may use the same functions, but a token identifies an index
+            // of one store by the address of the name.
             name: Arc::from(&*name),
             function,
             postings: Postings::default(),

@@ -1,7 +1,7 @@
 //! Finds duplicate names in a list, and stored objects that the list does not contain.
 //!
-//! If the list is sorted by name, as lists of an API server usually are, [`Listed`] needs no hash map. This module
-//! does not change the store.
+//! If the list is sorted by name, as lists of an API server usually are, [`Listed`] needs no hash map. This
+//! module does not change the store.
 
 use crate::object::{Object, ObjectName};
 

@@ -18,7 +18,7 @@ use crate::{
     selector::{FieldOperator, FieldSelector},
 };
 
-/// Error of a field selector: the store has no index with the name of this field.
+/// Error of a field selector: the store has no index for the selected field, whose name is the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field {0} can't be selected: no index has its name; add an index named {0}")]
 #[non_exhaustive]
@@ -155,9 +155,10 @@ impl Plan {
 
     /// Visits the next objects after the name `last` that meet all conditions, at most [`SLICE`] of them.
     ///
-    /// Returns the objects for which `selects` returns true. Also returns the name after which the caller
-    /// must continue, or `None` if no object remains. The result is the same as with repeated calls of
-    /// [`Plan::after`]. If the conditions allow this, one search finds all the objects.
+    /// Returns the objects for which `selects` returns true. Also returns the last visited name if more
+    /// objects may follow; the caller passes this name as `last` to continue. The visited objects are the
+    /// same as with repeated calls of [`Plan::after`]. If the conditions allow this, one search finds all of
+    /// them.
     pub(super) fn slice<K>(
         &self,
         root: &Root<K>,
@@ -195,7 +196,8 @@ impl Plan {
             return entries.next().map(|(name, entry)| (name, Some(entry)));
         };
         let mut step = first.next(root, from)?;
-        // Each set in turn advances to the position of the others. They agree when none has to move.
+        // Each set in turn searches from the position of the previous set. The search ends when all sets
+        // have found the same name.
         let mut agreeing = 1;
         for set in others.iter().chain(&self.sets[..1]).cycle() {
             if agreeing >= self.sets.len() {

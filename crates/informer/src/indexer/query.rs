@@ -96,8 +96,8 @@ impl<K> Snapshot<K> {
     /// Visits a limited number of the objects after the name `last` that meet the conditions of a plan.
     ///
     /// If `last` is `None`, the search starts at the first object. Returns the objects for which `selects`
-    /// returns true. Also returns the name after which the caller must continue, or `None` if no object
-    /// remains.
+    /// returns true. Also returns the last visited name if more objects may follow; the caller passes this
+    /// name as `last` to continue.
     pub(crate) fn slice(
         &self,
         plan: &Plan,

@@ -44,8 +44,8 @@ pub(super) struct Root<K> {
     pub(super) wire_bytes: u64,
     /// Number of entries of each source, including broken entries.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// Decides which task frees this root; shared by all roots between two lists. `None` in a store without
-    /// an informer, whose roots are freed by the task that drops them.
+    /// Decides which task frees this root; all roots between two lists share this value. `None` in a store
+    /// without an informer, whose roots are freed by the task that drops them.
     generation: Option<Arc<Generation<K>>>,
     /// Counter of the entries that have not been decoded; `None` if the store does not decode objects on
     /// demand.
@@ -137,8 +137,8 @@ impl<K> Root<K> {
 
     /// Sets the revision of a source, unless `revision` is unset.
     ///
-    /// Counts a rollback if the revision is lower than the previous one, or if its epoch began with a detected
-    /// restore of the server from a backup.
+    /// Counts a rollback if the revision is lower than the previous one, or if its epoch began with a
+    /// detected restore of the server from a backup.
     pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;

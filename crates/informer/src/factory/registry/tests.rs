@@ -1,6 +1,7 @@
 //! Tests of races in the registry, each run step by step.
 //!
-//! An informer is requested while it is removed after its idle period, or two threads construct it at once.
+//! Examples are a request for an informer that is about to be removed after its idle period, and two
+//! constructions of the same informer at once.
 
 use std::convert::Infallible;
 

@@ -46,7 +46,7 @@ impl<K> Root<K> {
             return None;
         }
         let cause = match cause {
-            // The state does not come from this store, so it is a new one.
+            // The store does not have this state, so the handlers receive it as a listed one.
             Cause::Resync if !is_kept => Cause::Relist,
             cause => cause,
         };
@@ -63,12 +63,14 @@ impl<K> Root<K> {
         })
     }
 
-    /// Removes one object. Returns the deletion for handlers; `None` if they have never received the object,
-    /// or if the stored object is from another source.
+    /// Removes one object. Returns the deletion for handlers.
+    ///
+    /// Returns `None` if the store does not have the object from `source`, or if handlers have never received
+    /// the object.
     pub(super) fn remove(&mut self, source: SourceId, deleted: Deleted<K>) -> Option<Change<K>> {
         let name = deleted.object_name();
         if self.entries.get(name)?.source() != source {
-            return None; // another source has brought an object of this name since
+            return None; // another source has delivered an object with this name since then
         }
         let told = self.take(name)?;
         Some(Change::Deleted(match deleted {
@@ -207,7 +209,7 @@ impl<K> Root<K> {
             *self.count_mut(source) += 1;
         }
         let told = old.and_then(|old| self.forget(&name, old, brought_by != Some(source)));
-        // After the old state was removed, which may have the same body.
+        // Called after the old state was removed, because both states may share one body.
         kept.enters_store();
         if !is_live {
             self.broken.insert(name, told.clone());

@@ -5,8 +5,8 @@
 //! remain those of kube's controller. This module does not implement them.
 //!
 //! - [`watcher`] returns the events of an informer as events of kube's `watcher`. It replaces
-//! `watcher(api, config)`, and works with kube's own `reflect`, `applied_objects`, `touched_objects` and
-//! predicates.
+//!   `watcher(api, config)`, and works with kube's own `reflect`, `applied_objects`, `touched_objects` and
+//!   predicates.
 //! - [`controller`] replaces kube's `Controller::new`. The events of an informer trigger its reconciliations.
 //! - [`Shared`] is a handle to a cached object. kube's store contains it, and `reconcile` receives it.
 //! - [`ObjectName`] and kube's `ObjectRef` convert into each other with `From`.

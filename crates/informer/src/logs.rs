@@ -33,7 +33,7 @@
 //! | ERROR | `the informer failed`: one of its tasks panicked or failed permanently | `cause` |
 //! | ERROR | `the handler ended: a panic outside of its callbacks` | `handler`, `reason` |
 //! | WARN | `failed`: a list or a watch failed, for any reason | `what`, `error`, `failures` (number of failures in a row); for a watch also `open_for` and `events` |
-//! | WARN | `not served`: a list or a watch was rejected with 404; later ones are logged at DEBUG until the kind has been listed again | the fields of `failed`, and `hint` |
+//! | WARN | `not served`: a list or a watch was rejected with 404; later ones are logged at DEBUG until the kind has been listed again | `what`, `error`, `failures`; at WARN also `hint` |
 //! | WARN | `skipped`: an object or an event can't be stored as the server sent it; at most ten lines per list, then `a list had more objects like these`; otherwise at most ten lines per minute, then `more were skipped within a minute` | `error`; `skipped` |
 //! | WARN | `not processed`: the process function of a `controller::Config` returned an error or panicked; at most ten lines per minute, then `more were not processed within a minute` | `error`; `left_out` |
 //! | WARN | `not indexed`: a function of an index or of a derived index failed; at most ten lines per minute for each, then `more were not indexed within a minute` | `error`; `objects` |
@@ -52,7 +52,7 @@
 //! | DEBUG | `saved`: the cache was saved | `path`, `objects`, `bytes` |
 //! | DEBUG | `listed`, `streamed` | `revision`, `count` |
 //! | DEBUG | `the watch closed` | `open_for`, `events` |
-//! | DEBUG | `the revision is too old` | the fields of `failed` |
+//! | DEBUG | `the revision is too old` | `what`, `error`; for a watch also `open_for` and `events` |
 //! | DEBUG | `forcing a resync` | |
 //! | DEBUG | `a list has not removed the difference`, `not checked: the queue does not become empty`: from consistency checks | `difference` |
 //!

@@ -10,7 +10,7 @@
 //! Guarantees:
 //! - a value decoded by this module equals the one that `serde_json` decodes;
 //! - if a `Deserialize` implementation does not read a whole array or map, this module returns no value, and
-//! `serde_json` reports the trailing elements.
+//!   `serde_json` reports the trailing elements.
 
 mod value;
 

@@ -190,7 +190,7 @@ pub enum Observed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RelistReason {
-    /// The previous list failed.
+    /// The previous list of the source failed.
     ListFailed,
     /// The server no longer has the revision of the watch, or has not reached it.
     Expired,
@@ -231,7 +231,7 @@ impl RelistReason {
         Self::ServedAgain,
     ];
 
-    /// Returns the reason as a label value, such as `list_failed`.
+    /// Returns the reason as the value of a metric label, such as `list_failed`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ListFailed => "list_failed",
@@ -272,11 +272,11 @@ impl RelistReason {
 /// The type of an event that a watch has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WatchEvent {
-    /// An object was added.
+    /// The event reports an added object.
     Added,
-    /// An object was changed.
+    /// The event reports a changed object.
     Modified,
-    /// An object was deleted.
+    /// The event reports a deleted object.
     Deleted,
     /// The server confirms that it has sent all events up to a revision, without an object.
     Bookmark,
@@ -297,7 +297,7 @@ impl WatchEvent {
         Self::Unknown,
     ];
 
-    /// Returns the type as a label value, such as `added`.
+    /// Returns the type as the value of a metric label, such as `added`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -337,7 +337,7 @@ impl Skipped {
         Self::Mutated,
     ];
 
-    /// Returns the reason as a label value, such as `undecodable`.
+    /// Returns the reason as the value of a metric label, such as `undecodable`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Undecodable => "undecodable",
@@ -365,7 +365,7 @@ impl Checked {
     /// All results, in the order of their declaration.
     pub const ALL: [Self; 3] = [Self::Same, Self::Different, Self::Failed];
 
-    /// Returns the result as a label value, such as `same`.
+    /// Returns the result as the value of a metric label, such as `same`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Same => "same",

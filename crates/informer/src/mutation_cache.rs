@@ -152,7 +152,7 @@ impl<K> Builder<K> {
         self
     }
 
-    /// Sets the maximum lifetime of a write or a deletion.
+    /// Sets the maximum lifetime of a write or a deletion in the overlay.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.limits.ttl = ttl;
         self

@@ -139,7 +139,7 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Implements deserializer methods that wrap the visitor in a [`Counting`], and pass it to the inner
+/// Implements deserializer methods that wrap the visitor in a `Counting`, and pass it to the inner
 /// deserializer.
 macro_rules! watched {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(

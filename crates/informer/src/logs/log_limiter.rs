@@ -16,7 +16,7 @@ pub(crate) const LINES_PER_WINDOW: usize = 10;
 /// counts to a day's log.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Counts the log lines of one kind in the current window.
+/// Counts the log lines of one kind in the current window of one minute.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter {
     /// Time of the first line in the window; `None` if the window has no line yet.

@@ -13,7 +13,7 @@ use crate::{
     status::{Status, StatusReader},
 };
 
-/// The current values of an informer.
+/// The current metric values of an informer: its status, queue length, cache and handlers.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InformerSample {
@@ -91,7 +91,7 @@ pub struct HandlerSample {
     pub panics: u64,
 }
 
-/// The current values of a work queue.
+/// The current metric values of a work queue: its lengths, totals and processing times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkQueueSample {

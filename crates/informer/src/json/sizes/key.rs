@@ -71,7 +71,7 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Implements deserializer methods that wrap the visitor in a [`Key`], and pass it to the inner deserializer.
+/// Implements deserializer methods that wrap the visitor in a `Key`, and pass it to the inner deserializer.
 macro_rules! watched {
     ($($method:ident)*) => {$(
         #[inline]

@@ -21,7 +21,8 @@ use crate::codec::Codec;
 pub(crate) struct Body {
     codec: Codec,
     chunks: ByteStream,
-    /// Timer of the deadline; `None` before the first wait. The timer fires at the deadline or earlier.
+    /// Timer of the deadline, which fires at the deadline or earlier. It is `None` before the first wait with
+    /// a deadline, and after the deadline has passed.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -79,8 +80,8 @@ impl Body {
         }
     }
 
-    /// Returns `Ready` when `deadline` has passed. The timer is moved to a later deadline only when it fires,
-    /// because most calls move the deadline later.
+    /// Returns `Ready` when `deadline` has passed. To avoid a timer reset in each call, the timer is moved to
+    /// a later deadline only when the timer fires.
     fn poll_deadline(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<Late> {
         let timer = self
             .timer

@@ -41,14 +41,16 @@ use crate::{
 /// Value of the `User-Agent` header that [`connect`] sends if the configuration has no such header.
 pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION"));
 
-/// `Accept` header of a watch, or of a request for one object, that returns only the metadata of objects.
+/// `Accept` header of a watch request, or of a request for one object. The server then returns the metadata
+/// of objects instead of whole objects.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// `Accept` header of a list request that returns only the metadata of objects.
+/// `Accept` header of a list request. The server then returns the metadata of objects instead of whole
+/// objects.
 const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// `Accept` header of a list request that prefers only the metadata of objects. A server that can't omit the
-/// other fields returns whole objects.
+/// `Accept` header of a list request. The server then returns the metadata of objects if it can, and whole
+/// objects otherwise.
 const METADATA_IF_IT_CAN: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
@@ -394,7 +396,7 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
     }
 
     /// Returns the URI of a list request without a revision: the path, the selectors and the tweaked options.
-    /// Adds a suffix for metadata.
+    /// Appends ` (metadata)` if `ListWatch` requests only metadata.
     fn collection(&self) -> Option<String> {
         let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
         let form = if self.metadata_only {

@@ -1,10 +1,10 @@
 //! [`DelayingQueue`] adds items to a [`Queue`] at a later time.
 //!
-//! It is a plain struct that never waits and reads no clock: the caller passes the time. A time is a duration
-//! since an origin that the caller selects and never changes.
+//! The delaying queue is a plain struct that never waits and reads no clock: the caller passes the time. A
+//! time is a duration since an origin that the caller selects and never changes.
 //!
-//! Guarantees: no item enters the queue before its time. Items enter the queue in the order of their times,
-//! and items with equal times in the order of their addition. If an item is added with several times, the
+//! Guarantees: no item enters the queue before its time. Items enter the queue in the order of their times.
+//! Items with equal times enter in the order of their addition. If an item is added with several times, the
 //! earliest time applies. A shut-down drops all delayed items.
 
 use std::collections::BTreeMap;

@@ -1,9 +1,11 @@
 //! [`Hashed`] stores an item with its hash, so that the queue hashes each item once instead of once per
 //! collection.
 //!
-//! The hash is calculated when an item is added. It is calculated again only when an order of the user
-//! returns the item. It is the keyed hash of the standard library: any user who can create objects selects
-//! their names, and could put all names into one bucket if the hash were predictable.
+//! The hash is calculated when an item is added. It is calculated again only when a user-defined
+//! [`Order`](super::order::Order) returns the item.
+//!
+//! The hash function is the keyed one of the standard library. Any user who can create objects selects their
+//! names, and could put all names into one bucket of a hash map if the hash were predictable.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::ops::Deref;

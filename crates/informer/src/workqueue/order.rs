@@ -15,8 +15,8 @@ use super::lookup::room_after_removal;
 /// A collection of the queued items of a work queue that determines which item a worker receives next.
 /// Implement the trait for priorities, or for fairness between groups of items.
 ///
-/// The queue calls an `Order` while it holds its lock. An implementation must be fast, must not block, and
-/// must not call its queue, which would cause a deadlock.
+/// The queue calls an `Order` while the queue's lock is held. An implementation must be fast, must not block,
+/// and must not call its queue, which would cause a deadlock.
 ///
 /// An implementation must return every pushed item from `pop` once. The queue ignores an item from `pop` that
 /// was not pushed.
@@ -48,9 +48,9 @@ pub trait Order<T>: Send {
     fn pop(&mut self) -> Option<T>;
 }
 
-/// An [`Order`] in which the item that was added first is returned first. It is the default.
+/// An [`Order`] that returns items in the order in which they were added. This order is the default.
 ///
-/// After many items were removed, it releases their memory.
+/// The collection releases memory after many items were removed.
 #[doc(alias = "DefaultQueue")]
 #[derive(Clone)]
 #[derive_where(Default)]
@@ -97,16 +97,16 @@ impl<T: Send> Order<T> for Fifo<T> {
     }
 }
 
-/// The order of one queue: the built-in first-in, first-out order, or an [`Order`] of the user.
+/// The order of one queue: the built-in first-in, first-out order, or a user-defined [`Order`].
 pub(super) enum Arrangement<T> {
     /// The built-in first-in, first-out order, which stores each item with its hash.
     Fifo(Fifo<Hashed<T>>),
-    /// An [`Order`] of the user, which stores items without their hash.
+    /// A user-defined [`Order`], which stores items without their hash.
     Given(Box<dyn Order<T>>),
 }
 
 impl<T: Clone + Hash> Arrangement<T> {
-    /// Returns the order of the user, or a first-in, first-out order if `order` is `None`.
+    /// Returns the user-defined order, or a first-in, first-out order if `order` is `None`.
     pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         order.map_or_else(|| Self::Fifo(Fifo::new()), Self::Given)
     }

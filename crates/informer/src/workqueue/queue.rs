@@ -1,13 +1,13 @@
 //! [`Queue`] contains the queued items and the items in work, and returns each item to one worker at a time.
-//! item.
 //!
-//! Guarantees: an item is queued at most once. The queue does not return an item that is in work. It returns
-//! an item again if the item was added while it was in work. It keeps no copy of an item that is done.
+//! Guarantees: an item is queued at most once. The queue does not return an item that is in work. The queue
+//! returns an item again if the item was added while it was in work. The queue keeps no copy of an item that
+//! is done.
 //!
 //! The queue is a plain struct that never waits. It reads the clock only for metrics.
 //!
 //! client-go keeps two sets of items: *dirty* (needs work) and *processing* (in work). Here, each item has at
-//! most one [`Stage`] instead, which stands for a combination of the two sets:
+//! most one [`Stage`] instead. A stage is a combination of the two sets:
 //!
 //! | dirty | processing | here |
 //! | --- | --- | --- |
@@ -35,7 +35,7 @@ pub(super) struct Queue<T> {
     /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// Changes since the last [`Queue::take_wake_ups`] that may require waking tasks.
+    /// Changes since the last [`Queue::take_wake_ups`] because of which waiting tasks may have to be woken.
     wake_ups: WakeUps,
     /// Waiting or working time of an item that is not reported to the metrics yet; `None` if there is none.
     observed: Option<WorkQueueObserved>,
@@ -46,7 +46,8 @@ pub(super) struct Queue<T> {
     timing: Option<Timing<T>>,
 }
 
-/// Changes of a queue that may require waking tasks which wait for an item or for the end of a drain.
+/// Changes of a queue because of which tasks may have to be woken: tasks that wait for an item, or for the
+/// end of a drain.
 #[derive(Default)]
 pub(super) struct WakeUps {
     /// Number of items that were added to the order.

@@ -17,8 +17,8 @@ use super::lookup::Lookup;
 
 /// Determines the delay before the queue adds a failed item again.
 ///
-/// The queue calls a limiter while it holds its lock. An implementation must be fast, must not block, and
-/// must not call its queue, which would cause a deadlock.
+/// The queue calls a limiter while the queue's lock is held. An implementation must be fast, must not block,
+/// and must not call its queue, which would cause a deadlock.
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send {
     /// Counts a failure of `item`, and returns the delay before the item is added again.
@@ -41,7 +41,7 @@ pub trait RateLimiter<T>: Send {
 /// Returns client-go's default limiter for controllers, whose delay is the longer of two delays.
 ///
 /// The first delay grows exponentially for each item, from 5 ms to 1000 s. It limits the retries of an item
-/// that always fails. The second delay comes from one token bucket for all items, with 10 tokens per second
+/// that always fails. The second delay is that of one token bucket for all items, with 10 tokens per second
 /// and a burst of 100. It limits the load on the server when all items fail.
 #[doc(alias = "DefaultControllerRateLimiter")]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
@@ -54,8 +54,8 @@ pub fn controller_default<T: Clone + Eq + Hash + Send + 'static>() -> MaxOf<T> {
         .with(Bucket::every(Duration::from_millis(100), 100))
 }
 
-/// Returns a limiter whose delay grows exponentially for each item, from 1 ms to 1000 s. It has no limit for
-/// all items together.
+/// Returns a limiter whose delay grows exponentially for each item, from 1 ms to 1000 s. The limiter does not
+/// limit the rate of all items together.
 #[doc(alias = "DefaultItemBasedRateLimiter")]
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub fn item_based_default<T: Clone + Eq + Hash + Send + 'static>() -> ItemExponentialFailure<T> {
@@ -101,7 +101,8 @@ pub struct Bucket {
     interval: Duration,
     /// Time in which an empty bucket becomes full.
     filling: Duration,
-    /// Time at which the bucket is full if no more tokens are removed.
+    /// Time at which the bucket is full if no more tokens are removed, with the same origin as `now` in
+    /// [`RateLimiter::when`].
     full_at: Duration,
 }
 

@@ -28,7 +28,7 @@ use super::shared::Shared;
 /// A queue of keys with delays and a rate limiter. A clone is another handle to the same queue.
 ///
 /// See the [module](super) for the guarantees of the queue. The queue calls `Clone`, `Eq`, `Hash` and `Drop`
-/// of `T` while it holds its lock, so these implementations must not call the queue.
+/// of `T` while the queue's lock is held, so these implementations must not call the queue.
 #[doc(alias = "TypedRateLimitingInterface")]
 #[doc(alias = "RateLimitingInterface")]
 #[doc(alias = "DelayingInterface")]
@@ -51,7 +51,8 @@ enum Asked<T: Clone + Eq + Hash> {
     Wait(Option<Duration>),
 }
 
-/// Increments the queue's number of waiting tasks when it is created, and decrements it when it is dropped.
+/// Guard that counts one waiting task: it increments the queue's number of waiting tasks when it is created,
+/// and decrements the number when it is dropped.
 struct Waiting<'a, T: Clone + Eq + Hash>(&'a Shared<T>);
 
 impl<'a, T: Clone + Eq + Hash> Waiting<'a, T> {

@@ -9,7 +9,8 @@ use tokio::time::sleep;
 
 use super::*;
 
-/// Returns a body and the sender of its chunks. The channel between them holds one chunk.
+/// Returns a body and the sender of the body's chunks. The channel between the sender and the body holds one
+/// chunk.
 fn body() -> (mpsc::Sender<Bytes>, Body) {
     let (sender, mut receiver) = mpsc::channel(1);
     let chunks = futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx));

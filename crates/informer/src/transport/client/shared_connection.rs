@@ -62,8 +62,10 @@ pub(super) enum Protocol {
     Http2,
 }
 
-/// Creates a client that uses one HTTP/2 connection to the server, or several HTTP/1.1 connections. Returns
-/// kube's own client if kube's TLS backend is not rustls and `protocol` allows HTTP/1.1.
+/// Creates a client that uses one HTTP/2 connection to the server, or several HTTP/1.1 connections.
+///
+/// For an `https` address, returns kube's own client if kube's TLS backend is not rustls and `protocol`
+/// allows HTTP/1.1.
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
 }

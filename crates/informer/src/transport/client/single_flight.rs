@@ -1,8 +1,8 @@
-//! [`SingleFlight`] sends the first request of a client alone, and delays the other requests until its
-//! response arrives.
+//! [`SingleFlight`] sends the first request of a client alone. The other requests wait until its response
+//! arrives.
 //!
 //! Guarantees:
-//! - Until the first response, one request is in flight. The other requests wait for the head of its
+//! - Until the first response arrives, one request is in flight. The other requests wait for the head of this
 //!   response, but at most [`WAIT_MAX`].
 //! - After a failed request, or an error in a response body, the next request is sent alone again. Otherwise
 //!   each request of a dead connection would open a new connection.
@@ -46,7 +46,7 @@ struct Gate {
     first: Mutex<()>,
 }
 
-/// A response body that records a read error in the gate, so that the next request is sent alone.
+/// A response body. If an error occurs while the body is read, the next request is sent alone.
 pub(super) struct Guarded<B> {
     inner: B,
     gate: Arc<Gate>,

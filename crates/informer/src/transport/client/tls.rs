@@ -15,7 +15,7 @@
 use kube_client::{Client, Config, Error, client::ConfigExt};
 use rustls::{ClientConfig, crypto::CryptoProvider};
 
-/// Error: TLS needs a crypto provider, and rustls has none.
+/// The error for a TLS connection if rustls has no crypto provider.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no crypto provider for TLS: enable feature `aws-lc-rs` or `ring` of kube-client, \
@@ -23,7 +23,7 @@ use rustls::{ClientConfig, crypto::CryptoProvider};
 )]
 struct NoProvider;
 
-/// Error: TLS needs a backend, and `kube-client` was built without one.
+/// The error for a TLS connection if `kube-client` was built without a TLS backend.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no TLS backend: enable feature `rustls-tls` of kube-client with `aws-lc-rs` or `ring`, \
@@ -31,7 +31,7 @@ struct NoProvider;
 )]
 struct NoBackend;
 
-/// Error: HTTP/2 with prior knowledge over TLS needs rustls, and `kube-client` was built without rustls.
+/// The error for HTTP/2 with prior knowledge over TLS if `kube-client` was built without rustls.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "HTTP/2 with prior knowledge over TLS needs rustls: \

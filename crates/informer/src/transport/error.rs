@@ -26,7 +26,7 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The class of a failed list or watch. A reflector handles each class differently.
+/// The class of a failed list or watch, which determines how a reflector continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Class {
@@ -196,9 +196,9 @@ impl Error {
 
     /// Creates an error from the `Status` in the body of an error response, or in an ERROR event.
     ///
-    /// The HTTP status `code` determines the class if the `Status` has no code. It also does so if the body
-    /// is not a `Status`, such as the plain text of API priority and fairness, or if the body is longer than
-    /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES).
+    /// The HTTP status `code` determines the class if the `Status` contains no code, if the body is not a
+    /// `Status`, or if the body is longer than [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES). For
+    /// example, API priority and fairness responds with plain text.
     pub fn from_status_body(code: u16, body: &[u8]) -> Self {
         Self::of_status(code, Codec::Json.object(body))
     }

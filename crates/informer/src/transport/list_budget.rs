@@ -57,8 +57,8 @@ impl ListBudget {
         self.objects_in_all(self.objects)
     }
 
-    /// Checks that a streaming list has at most the maximum number of objects. `objects` is its current
-    /// number of objects, without the deleted ones.
+    /// Checks that a streaming list has at most the maximum number of objects. `objects` is the current
+    /// number of objects of the list, without deleted objects.
     pub(crate) fn objects_in_all(&self, objects: usize) -> Result<(), Error> {
         let limit = self.limits.objects;
         if objects > limit {

@@ -95,9 +95,11 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Restarts the list without pages if a later page failed because its continue token expired, and returns
-    /// whether it did. After a restart, [`Pager::request`] returns the options for the whole list. A list
-    /// restarts at most once.
+    /// Restarts the list without pages if a later page failed because its continue token expired. Returns
+    /// whether the pager has restarted the list.
+    ///
+    /// After a restart, [`Pager::request`] returns the options for the whole list. A list restarts at most
+    /// once.
     pub(crate) fn restarts_after(&mut self, class: Class) -> bool {
         if class != Class::Expired || self.next.continue_token.is_none() || self.fell_back {
             return false;

@@ -110,7 +110,8 @@ fn compiled_in() -> Option<CryptoProvider> {
     aws_lc_rs.or_else(|| ring::default_provider().provider())
 }
 
-/// Return type of every stand-in. A value of this type shows that the feature of the real item is disabled.
+/// Return type of every stand-in, which is an item of this module that replaces an item of rustls or kube if
+/// the feature of the latter is disabled.
 struct Absent;
 
 // The compiler calls a stand-in dead code if a feature shadows it.
@@ -120,14 +121,14 @@ const _: [fn() -> Absent; 2] = [
 ];
 const _: fn(&&'static Config) -> Absent = <&'static Config>::rustls_client_config;
 
-/// Replaces `rustls::crypto::aws_lc_rs` if the feature `aws-lc-rs` of rustls is disabled.
+/// Stand-in that replaces `rustls::crypto::aws_lc_rs` if the feature `aws-lc-rs` of rustls is disabled.
 mod aws_lc_rs {
     pub(super) fn default_provider() -> super::Absent {
         super::Absent
     }
 }
 
-/// Replaces `rustls::crypto::ring` if the feature `ring` of rustls is disabled.
+/// Stand-in that replaces `rustls::crypto::ring` if the feature `ring` of rustls is disabled.
 mod ring {
     pub(super) fn default_provider() -> super::Absent {
         super::Absent
@@ -151,8 +152,9 @@ impl Provider for Absent {
     }
 }
 
-/// Provides a `rustls_client_config` that returns [`Absent`], for a kube without feature `rustls-tls`. With
-/// that feature, kube's `ConfigExt` has a method of the same name, which takes precedence.
+/// Provides a method `rustls_client_config` that returns [`Absent`]. The compiler selects this method if
+/// `kube-client` lacks feature `rustls-tls`; otherwise kube's `ConfigExt` has a method of the same name,
+/// which takes precedence.
 trait WithoutRustls {
     fn rustls_client_config(&self) -> Absent;
 }
@@ -163,8 +165,8 @@ impl<C: ConfigExt> WithoutRustls for &C {
     }
 }
 
-/// Converts the result of kube's `rustls_client_config` to `Some` configuration or an error, and [`Absent`]
-/// to `None`.
+/// Converts the result of kube's `rustls_client_config` to `Ok(Some(…))` or an error, and [`Absent`] to
+/// `Ok(None)`.
 trait Rustls {
     /// Whether `kube-client` was built with feature `rustls-tls`.
     const BUILT_IN: bool;

@@ -9,7 +9,8 @@ use tokio::sync::mpsc;
 use super::Delta;
 use crate::object::{Known, Object, ObjectName, SourceId};
 
-/// Receives the changes of a reflector: the queue of an informer, an indexer, or a store of your own.
+/// A destination for the changes of a reflector, such as the queue of an informer, an indexer, or your own
+/// store.
 ///
 /// ```
 /// use kube_informer::reflector::{Delta, ReflectorStore, StoreError};

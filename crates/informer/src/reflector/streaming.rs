@@ -87,7 +87,7 @@ impl Streaming {
     }
 
     /// Records a streaming list that ended before its end bookmark. Returns `true` if a LIST must follow,
-    /// because [`ATTEMPTS`] consecutive streaming lists have ended so.
+    /// because [`ATTEMPTS`] consecutive streaming lists ended in this way.
     pub(super) fn broke_off(&mut self, now: Instant) -> bool {
         self.failed += 1;
         if self.failed < ATTEMPTS {

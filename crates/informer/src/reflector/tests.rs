@@ -19,8 +19,8 @@ use crate::{
     transport::{ListOptions, Response},
 };
 
-/// A test server. Each of its lists contains one object and has the next revision of the queue. Each of its
-/// watches ends with `Expired`.
+/// A test server. Each of its lists contains one object, and has the next revision of the queue in the field.
+/// Each of its watches ends with a 410 `Expired` event.
 #[derive(Clone)]
 struct Source(Arc<Mutex<VecDeque<u64>>>);
 
@@ -48,8 +48,8 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Runs the reflector for 20 seconds, and returns the epoch of each list that it delivers. Asserts that the
-/// object in a list has the epoch of the list.
+/// Runs the reflector for 20 seconds, and returns the epoch of each list that it delivers. A new epoch starts
+/// when the server may have gone back. Asserts that the object in a list has the epoch of the list.
 async fn lists(
     reflector: &Reflector<ConfigMap, mpsc::Sender<Delta<ConfigMap>>>,
     received: &mut mpsc::Receiver<Delta<ConfigMap>>,

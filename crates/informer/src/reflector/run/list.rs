@@ -26,8 +26,8 @@ enum Staged<K> {
 
 /// A LIST or a streaming list in progress: the objects received so far, with their limits and statistics.
 ///
-/// A LIST that is repeated from its first page without a pause belongs to the same attempt. Its statistics
-/// include the time of the earlier requests.
+/// A LIST that is repeated from its first page without a pause continues the same attempt. The statistics of
+/// an attempt include the time of all its requests.
 pub(super) struct List<K> {
     staged: Staged<K>,
     /// Counts the pages, objects and bytes of the list, and returns an error if a count or the time of the
@@ -37,9 +37,9 @@ pub(super) struct List<K> {
     /// Number of errors about objects: each object that failed to decode or is of another kind, and each
     /// event of an unknown type.
     skipped: usize,
-    /// Epoch of the reflector when the list last reused a stored object instead of decoding the received
-    /// object. `None` if all objects were decoded. Equal revisions of different epochs may mean different
-    /// states.
+    /// Epoch of the reflector at the time when the list last reused a stored object instead of decoding the
+    /// received object. `None` if the list decoded all objects. A new epoch starts when the server may have
+    /// gone back, because equal revisions may then mean different states.
     pub(super) known_in: Option<Epoch>,
 }
 

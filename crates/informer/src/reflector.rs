@@ -111,7 +111,7 @@ pub enum Error {
         /// Whether the changes of the object are queued again.
         retried: bool,
     },
-    /// The watch sent an event of an unknown type. The event was skipped.
+    /// The watch sent an event of an unknown type. The watch ends, and a list follows.
     #[error("unknown type of watch event: {0:?}")]
     UnknownEvent(String),
     /// An object in the cache was modified in place. All handlers and readers share it. Reported only with

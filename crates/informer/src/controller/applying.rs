@@ -119,7 +119,7 @@ fn is_long_list<K>(change: &Change<K>) -> bool {
     }
 }
 
-/// Returns whether a batch affects so many objects that it is applied on the pool for blocking work.
+/// Returns whether a batch is applied on the pool for blocking work: a list with many objects, or many deltas.
 ///
 /// A list also affects all stored objects, because objects that are not in the list are deleted.
 fn is_long<K>(batch: &Batch<K>, stored: usize) -> bool {

@@ -225,8 +225,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
 
     /// Sends a request to the source of a reflector, and retries the request with backoff.
     ///
-    /// An error of [`Retry::Resume`] is always retried, and an error of [`Retry::Backoff`] for up to
-    /// [`ATTEMPTS`] attempts. Any other error is returned at once, because it may be specific to this request
+    /// An error of [`Retry::Resume`] is always retried. The [`ATTEMPTS`]th error of [`Retry::Backoff`] is
+    /// returned. Any other error is returned at once, because it may be specific to this request
     /// and must not delay a cold start.
     async fn ask<T>(
         &self,
@@ -237,6 +237,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
         let source = Arc::clone(&reflector.lister_watcher);
         let Reporter { name, status, .. } = &self.report;
         let mut attempt = 0_u32;
+        // Outages are not counted, because errors are usual while a server starts again.
+        let mut rejected = 0_u32;
         loop {
             attempt = attempt.saturating_add(1);
             let late = |_| transport::Error::new(Class::Timeout, "the server does not respond");
@@ -247,7 +249,10 @@ impl<K: Send + Sync + 'static> Restore<K> {
             };
             let is_final = match error.retry() {
                 Retry::Resume => false,
-                Retry::Backoff => attempt == ATTEMPTS,
+                Retry::Backoff => {
+                    rejected += 1;
+                    rejected == ATTEMPTS
+                }
                 Retry::GiveUp | Retry::Relist => true,
             };
             if is_final {

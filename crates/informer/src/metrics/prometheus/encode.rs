@@ -49,7 +49,7 @@ const INFORMER: [Row<Informer>; 12] = [
 
 #[rustfmt::skip] // one row per family
 const REFLECTOR: [Row<Informer>; 14] = [
-    ("reflector_lists", "Completed lists, with all their pages", Value::Counter(|at| at.series.lists.get())),
+    ("reflector_lists", "Lists that completed or failed, each with all its pages", Value::Counter(|at| at.series.lists.get())),
     ("reflector_watches", "Watches that were opened", Value::Counter(|at| at.series.watches.get())),
     ("reflector_short_watches", "Watches that ended within a second without an event", Value::Counter(|at| at.series.short_watches.get())),
     ("reflector_list_duration_seconds", "Time from the first request of a list until the store has it", Value::Histogram(|at| &at.series.list_duration)),

@@ -200,6 +200,25 @@ async fn a_warm_start_waits_for_an_unreachable_server() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn attempts_during_an_outage_do_not_count_as_rejected_attempts_of_a_warm_start() {
+    let server = server(1, &["a"]);
+    let path = file("outage-then-errors");
+    save(&server, warm(&server, &path)).await;
+    for (errors, expected) in [(4, "warm: 1@1"), (5, "cold: ")] {
+        server.faults().refuse_connections(true);
+        let informer = run(warm(&server, &path));
+        // More attempts fail here than the warm start makes after errors of the server.
+        sleep(Duration::from_secs(300)).await;
+        server.faults().answer(Match::any(), 500).times(errors);
+        server.faults().refuse_connections(false);
+        informer.caught_up(&server).await;
+        let started = started(&informer);
+        assert!(started.starts_with(expected), "{errors}: {started}");
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stop_while_the_server_is_unreachable_saves_nothing() {
     let server = server(1, &["a"]);
     let path = file("stopped-early");

@@ -2,10 +2,10 @@
 //!
 //! A [`FieldPath`] names a field, and [`Pruned`] is an object that may lack fields.
 //!
-//! Guarantees: a pruned field is never decoded, copied or stored. For a plain type `K`, only managed fields and
-//! annotations can be pruned, because an object that lacks other fields could be written back to the server. For
-//! [`Pruned<K>`](Pruned), any field can be pruned except those that identify the object or that selectors
-//! read. Invalid JSON is left unchanged, so that the decoder reports the error.
+//! Guarantees: a pruned field is never decoded, copied or stored. For a plain type `K`, only managed fields
+//! and annotations can be pruned, because an object that lacks other fields could be written back to the
+//! server. For [`Pruned<K>`](Pruned), any field can be pruned except those that identify the object or that
+//! selectors read. Invalid JSON is left unchanged, so that the decoder reports the error.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -35,10 +35,10 @@
 //! # Keeping and pruning
 //!
 //! A keep-list drops all fields that it does not name. Every keep-list keeps `apiVersion` and `kind`, and the
-//! `name`, `namespace`, `uid`, `resourceVersion` and `labels` in `metadata`. Other metadata must be named, such
-//! as `metadata.deletionTimestamp`. A named path is kept with everything below it. A pruned path is dropped even
-//! inside a kept path: `keep spec` with `prune spec.volumes` keeps all of `spec` except the volumes. The maps and
-//! arrays around a kept field are kept, even if they become empty.
+//! `name`, `namespace`, `uid`, `resourceVersion` and `labels` in `metadata`. Other metadata must be named,
+//! such as `metadata.deletionTimestamp`. A named path is kept with everything below it. A pruned path is
+//! dropped even inside a kept path: `keep spec` with `prune spec.volumes` keeps all of `spec` except the
+//! volumes. The maps and arrays around a kept field are kept, even if they become empty.
 
 mod pruned;
 

@@ -1,13 +1,13 @@
 //! Queues the changes that reflectors receive, until the controller applies them to the store.
 //!
-//! [`Queue`] is the trait of these queues, and has two implementations. [`InOrder`] returns every change in the
-//! order of arrival, and a list as one atomic change, as client-go does since 1.36. [`DeltaFifo`] returns keys in
-//! the order in which they were queued, each with all its changes since the key was last popped, as client-go did
-//! before 1.36.
+//! [`Queue`] is the trait of these queues, and has two implementations. [`InOrder`] returns every change in
+//! the order of arrival, and a list as one atomic change, as client-go does since 1.36. [`DeltaFifo`] returns
+//! keys in the order in which they were queued, each with all its changes since the key was last popped, as
+//! client-go did before 1.36.
 //!
-//! Both queues are plain structs that do not block and take no locks. They do not keep a reference to the store:
-//! methods that need the stored objects receive the store as an argument. An informer's controller owns its queue
-//! and its store.
+//! Both queues are plain structs that do not block and take no locks. They do not keep a reference to the
+//! store: methods that need the stored objects receive the store as an argument. An informer's controller
+//! owns its queue and its store.
 
 mod delta_fifo;
 mod in_order;

@@ -1,4 +1,4 @@
-//! [`NotServed`]: whether the server responds that it does not serve a kind.
+//! Records whether the server responds that it does not serve the kind of an informer's objects.
 
 use std::sync::Arc;
 

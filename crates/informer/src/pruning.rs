@@ -253,8 +253,8 @@ impl Pruning {
 
 /// Prints the pruned fields. The text is empty if no field is pruned.
 ///
-/// `-` precedes a pruned path. `=` precedes a path of which only some parts are kept, and `+` precedes the
-/// path of each such part. Equal prunings have equal texts, and different prunings have different texts.
+/// `-` precedes a pruned path. `=` precedes a path of which only some fields are kept, and `+` precedes the
+/// path of each kept field. Equal prunings have equal texts, and different prunings have different texts.
 impl fmt::Display for Pruning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
@@ -264,8 +264,8 @@ impl fmt::Display for Pruning {
 }
 
 impl FieldPath {
-    /// Returns the path if it can be pruned from objects of a type that allows pruning of the fields
-    /// `cuttable`.
+    /// Returns the path if it can be pruned. `cuttable` is the set of fields that can be pruned from the type
+    /// of the objects.
     ///
     /// # Errors
     /// Returns an error for a field that identifies the object or that selectors read, and for any field

@@ -88,7 +88,7 @@ pub enum Error {
     #[error(transparent)]
     Transport(Arc<transport::Error>),
     /// An object failed to decode. If the name of the object is readable, the cache keeps the object as a
-    /// broken object.
+    /// broken object, which contains this error.
     #[error(transparent)]
     Decode(DecodeError),
     /// The queue's key function failed for an object. The object is not added to the queue.
@@ -109,7 +109,7 @@ pub enum Error {
         object: ObjectName,
         /// The error of the process function.
         reason: String,
-        /// Whether the changes of the object are queued again.
+        /// Whether the changes of the object are queued again. Otherwise the changes are dropped.
         retried: bool,
     },
     /// The watch sent an event of an unknown type. The event was skipped.

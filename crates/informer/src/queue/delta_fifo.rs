@@ -231,11 +231,11 @@ impl<K> DeltaFifo<K> {
         self.items.is_empty()
     }
 
-    /// Returns whether all sources have synced.
+    /// Returns whether all sources from which a list or a change was queued have synced. Returns false if
+    /// nothing was ever queued.
     ///
     /// A source has synced once its first list is popped completely, or once a single change is queued before
-    /// any list. Only sources with a queued or popped list or change count. Returns false if nothing was ever
-    /// queued.
+    /// any list.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()

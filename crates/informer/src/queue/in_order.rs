@@ -14,8 +14,8 @@ use crate::{
 /// A queue that keeps all changes of all objects in the order in which they were queued.
 ///
 /// A list is queued as one `ReplacedAll` change, which the store applies atomically. A resync is queued as
-/// one `SyncAll` change, unless one is already queued. When the `SyncAll` change is applied, the store's
-/// states are delivered again, so an old state can't follow a newer one.
+/// one `SyncAll` change, unless one is already queued. A resync delivers the states that the store contains
+/// when the `SyncAll` change is applied, so an old state can't follow a newer one.
 #[doc(alias = "RealFIFO")]
 #[doc(alias = "AtomicFIFO")]
 #[derive(Debug)]
@@ -53,10 +53,10 @@ impl<K> InOrder<K> {
         self
     }
 
-    /// Returns whether all sources have synced.
+    /// Returns whether all sources from which a list or a change was queued have synced. Returns false if
+    /// nothing was ever queued.
     ///
     /// A source has synced once its first list is popped, or once a single change is queued before any list.
-    /// Only sources with a queued or popped list or change count. Returns false if nothing was ever queued.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()

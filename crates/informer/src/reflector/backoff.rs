@@ -79,9 +79,9 @@ impl Backoff {
 
     /// Records that the server can't be reached or is unavailable, and returns the pause.
     ///
-    /// The first failure after an outage may be followed by an immediate retry, because it has another cause
-    /// than the outage. Each pause of an outage allows at most one such retry, so the number of requests at
-    /// most doubles.
+    /// The first failure after an outage may be followed by an immediate retry, because this failure has
+    /// another cause than the outage. Each pause of an outage allows at most one such retry, so the number of
+    /// requests at most doubles.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;

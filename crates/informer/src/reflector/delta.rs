@@ -75,8 +75,9 @@ pub enum DeltaType {
 }
 
 impl<K> DeltaKind<K> {
-    /// Returns the change with this epoch in every revision that was received from the server. Revisions of
-    /// states from the store keep their epoch.
+    /// Sets the epoch of all revisions in the change that were received from the server, and returns the
+    /// change. Revisions of states from the store keep their epoch. (A new epoch begins when the server goes
+    /// back to an earlier state.)
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
             return self; // as everything is that is decoded

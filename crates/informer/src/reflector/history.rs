@@ -10,14 +10,15 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// The store's position in the server's history of revisions.
+/// The store's position in the server's history of revisions. An epoch is the part of the history between two
+/// rollbacks of the server to an earlier state.
 ///
 /// | event | effect |
 /// | --- | --- |
 /// | the store has accepted a list ([`accepted`](Self::accepted)) | sets `last` in the current epoch; clears `is_unavailable` and `is_server_behind` |
 /// | the store has accepted an event ([`observed`](Self::observed)) | sets `last`, unless the event is older |
-/// | the server has gone back ([`rolled_back`](Self::rolled_back)) | sets `epoch` to a later one than that of `last` |
-/// | the server may have gone back ([`suspected`](Self::suspected)) | sets `epoch` to a later one than that of `last` |
+/// | the server has gone back to an earlier state ([`rolled_back`](Self::rolled_back)) | sets `epoch` to a later one than that of `last` |
+/// | the server may have gone back to an earlier state ([`suspected`](Self::suspected)) | sets `epoch` to a later one than that of `last` |
 /// | the server responds that `last` is too new for it ([`note`](Self::note)) | sets `is_server_behind`: equal revisions may mean different states |
 /// | the server can't serve `last` ([`unavailable`](Self::unavailable)) | sets `is_unavailable`: the next list requests the newest state |
 /// | a watch from `last` expired ([`expired`](Self::expired)) | sets `stuck_at`, or `is_unavailable` if `stuck_at` is already `last` |
@@ -42,7 +43,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Sets the revision up to which the store was filled before the reflector started.
+    /// Sets the last revision to one up to which the store was filled before the reflector started.
     pub(super) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
         self.epoch = self.last.epoch();
@@ -82,8 +83,8 @@ impl History {
         self.stuck_at.as_ref() == Some(revision)
     }
 
-    /// Returns whether equal revisions of an object mean equal states. This is not so after the server
-    /// responded that it has not reached the last revision.
+    /// Returns whether equal revisions of an object mean equal states. The result is false after the server
+    /// responded that it has not reached the last revision, until the next list.
     pub(super) fn believes_revisions(&self) -> bool {
         !self.is_server_behind
     }

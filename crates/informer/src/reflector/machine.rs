@@ -117,7 +117,8 @@ pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 /// The next step of the reflector, which the caller executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Request a page of a list. If `first` is set, drop all staged objects of an earlier attempt before.
+    /// Request a page of a list. If `first` is set, first drop all objects that an earlier attempt has
+    /// staged.
     List { options: ListOptions, first: bool },
     /// Send the staged list to the store, and call [`Machine::replaced`] once the store has accepted the
     /// list.

@@ -63,7 +63,8 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records that the server has not opened a watch.
+    /// Records that the server has not opened a watch, and the class of the error as the reason of the next
+    /// list.
     pub(super) fn watch_refused(&mut self, class: Class) {
         self.reason = Some(RelistReason::after_refusal(class));
     }
@@ -103,7 +104,7 @@ impl ReflectorMeter {
         self.meter.now()
     }
 
-    /// Sets the time at which the bytes of the next events were received.
+    /// Sets the time at which the bytes of the next events were received; `None` without metrics.
     pub(super) fn received(&mut self, at: Option<Instant>) {
         self.received = at;
     }

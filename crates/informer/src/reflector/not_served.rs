@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Flag that is set while the server responds with 404 to requests for the kind.
+/// Flag that is set while the server responds with 404 to requests for the kind of an informer's objects.
 ///
-/// The next successful list or watch clears the flag. All sources of an informer share the flag, because they
-/// have the same kind.
+/// The next successful list or watch clears the flag. All sources of the informer share the flag, because
+/// they have the same kind.
 #[derive(Clone, Default)]
 pub(crate) struct NotServed(Arc<watch::Sender<bool>>);
 

@@ -18,8 +18,8 @@ use crate::{
 /// Minimum interval between two probes, so that an unstable connection does not cause load.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum delay of the next probe after failed probes. Each failed probe doubles the delay, because it
-/// delays the watch by the time of its request and by a pause.
+/// Maximum delay of the next probe after failed probes. Each failed probe doubles the delay, because a failed
+/// probe delays the watch by the time of its request and by a pause.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
 /// Schedule of the probes of one reflector.
@@ -96,8 +96,8 @@ impl Probe {
         self.not_before = Some(clock::after(watched, self.put_off));
     }
 
-    /// Records that a probe was answered, or failed permanently. Returns whether the events count as
-    /// unordered from here on, because an event below the last revision required the probe.
+    /// Records that a probe was answered, or failed permanently. Returns true if the probe was required by an
+    /// event below the last revision; the events of the source then count as unordered until the next list.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;

@@ -54,8 +54,8 @@ enum Stop {
 
 /// The reason why a complete list is requested again.
 enum Again {
-    /// A consistency check requested another list during this one, and this list contains objects that were
-    /// taken from the cache instead of decoded.
+    /// A consistency check requested a list while the complete list was being received. The complete list
+    /// contains objects that were taken from the cache, so it does not correct the cache.
     Requested(RelistReason),
     /// A streaming list is complete without objects, although the cache has some.
     Unconfirmed,
@@ -71,16 +71,16 @@ impl From<transport::Error> for Stop {
 struct Gone;
 
 pub(super) struct Running<K, S> {
-    /// The open watch, until it ends or is closed. First field, so that it is dropped before the reflector
-    /// reports that it has stopped.
+    /// The response body of the open watch; `None` without an open watch. Declared as the first field, so
+    /// that the connection is closed before the reflector reports that it has stopped.
     open: Option<Body>,
     reflector: Reflector<K, S>,
     machine: Machine,
     meter: ReflectorMeter,
     /// Received events and list items that are not staged or sent to the store yet.
     pieces: Pieces<K>,
-    /// The list in progress, while no page of it is being received, until the list is sent to the store;
-    /// `None` without such a list.
+    /// The list in progress, between the requests for its pages and until it is sent to the store; `None` at
+    /// other times.
     list: Option<List<K>>,
     /// Limits the log lines about broken and skipped objects of watches.
     skips: LogLimiter,

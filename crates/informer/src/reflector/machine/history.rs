@@ -99,7 +99,7 @@ impl Machine {
         self.at_once_after_health(now, Next::List)
     }
 
-    /// Returns whether equal revisions of an object mean equal states.
+    /// Returns whether equal revisions of an object mean equal states, so that the cached state can be used.
     pub(crate) fn believes_revisions(&self) -> bool {
         self.history.believes_revisions()
     }

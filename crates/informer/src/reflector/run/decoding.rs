@@ -1,6 +1,6 @@
 //! Decodes the events and list items of a response body, and returns them in order of arrival.
 //!
-//! A few of them are decoded in the task that reads the response, more of them in parallel tasks.
+//! A small number of bytes is decoded in the task that reads the response, a larger number in parallel tasks.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -110,8 +110,8 @@ where
         }
     }
 
-    /// Drops all pieces, and prepares for another response body. An object whose state is in `known` is not
-    /// decoded.
+    /// Drops all events and list items, and prepares for another response body. An object whose state is in
+    /// `known` is not decoded.
     pub(super) fn begin(&mut self, known: Option<KnownStates<K>>) {
         self.clear();
         self.decoding.known = known;
@@ -122,7 +122,7 @@ where
         self.decoding.known = None;
     }
 
-    /// Drops all pieces that [`next`](Self::next) has not returned.
+    /// Drops all events and list items that [`next`](Self::next) has not returned.
     pub(super) fn clear(&mut self) {
         self.forget_known();
         self.waiting.clear();
@@ -132,7 +132,8 @@ where
         self.ready.clear();
     }
 
-    /// Adds frames to the queue for decoding. `received` is the time at which all of them were received.
+    /// Adds events and list items to the queue for decoding. `received` is the time at which all of them were
+    /// received.
     pub(super) fn push(
         &mut self,
         frames: impl IntoIterator<Item = Frame>,
@@ -156,12 +157,13 @@ where
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// Makes the queue decode the received pieces immediately, without waiting for further input.
+    /// Makes the queue decode the waiting events and list items immediately, without waiting for further
+    /// input.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }
 
-    /// Returns whether [`next`](Self::next) has returned all pieces.
+    /// Returns whether [`next`](Self::next) has returned all events and list items.
     pub(super) fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.tasks.is_empty() && self.waiting.is_empty()
     }
@@ -172,7 +174,8 @@ where
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether [`next`](Self::next) has returned all pieces of a chunk or a batch.
+    /// Returns whether [`next`](Self::next) has returned all events and list items of a chunk, or of a batch
+    /// of a parallel task.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }

@@ -80,7 +80,7 @@ impl<K> DeltaKind<K> {
     /// back to an earlier state.)
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
-            return self; // as everything is that is decoded
+            return self; // decoded revisions have the first epoch
         }
         match self {
             Self::Added(object) => Self::Added(object.in_epoch(epoch)),

@@ -186,11 +186,14 @@ macro_rules! keeping_methods {
         /// For a [`Pruned`](crate::pruning::Pruned) type, any field can be removed, except labels and the
         /// fields that identify the object. [`pruning`](crate::pruning) lists the requirements on the type.
         ///
+        /// An update (PUT) of an object without its annotations deletes them on the server. A program that
+        /// prunes annotations must write with patches.
+        ///
         /// # Errors
         /// A field identifies the object, or contains its labels. If the type is not
         /// [`Pruned`](crate::pruning::Pruned), a field is none of `metadata.managedFields`,
-        /// `metadata.annotations` and a single annotation. If the program wrote an object without any other
-        /// field, the server would delete that field.
+        /// `metadata.annotations` and a single annotation: an update without another field deletes that field
+        /// on the server, and a program does not expect it to be missing.
         pub fn prune(
             mut self,
             fields: impl IntoIterator<Item = crate::pruning::FieldPath>,

@@ -1,4 +1,5 @@
-//! Builds the two binaries, kube-apiserver and etcd, once per version.
+//! Builds kube-apiserver and etcd with Go, once per version. The versions are those in the `go.mod` files of
+//! this package.
 
 use std::{
     fs,
@@ -8,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// The built kube-apiserver and etcd.
+/// The paths and versions of the built executables of kube-apiserver and etcd.
 #[derive(Clone, Debug)]
 pub struct Binaries {
     pub(crate) api_server: PathBuf,
@@ -17,7 +18,7 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Builds the binaries that are missing below `target`, Cargo's target folder.
+    /// Builds kube-apiserver and etcd below `target`, Cargo's target folder, unless they exist there.
     ///
     /// The first build of kube-apiserver takes about 7 minutes on 2 cores. Later calls return immediately.
     ///
@@ -40,13 +41,14 @@ impl Binaries {
         })
     }
 
-    /// Returns the name and version of each binary. Versions have the form `v1.36.3`.
+    /// Returns the name and the version of kube-apiserver and of etcd. A version has the form `v1.36.3`.
     pub fn versions(&self) -> &[(&'static str, String); 2] {
         &self.versions
     }
 }
 
-/// Builds a Go module if its binary is missing. Returns the binary and the version of `module`.
+/// Builds the Go module in the folder `source`, unless its executable exists. Returns the path of the
+/// executable and the version of `module`.
 fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)> {
     let path = source.join("go.mod");
     let text = fs::read_to_string(&path);
@@ -75,10 +77,10 @@ fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)
     Ok((binary, version))
 }
 
-/// Returns the linker flags that set the version, as in the build of Kubernetes.
+/// Returns the linker flags that set the version of kube-apiserver, as the build of Kubernetes does.
 ///
-/// Without them, the server emulates version 0.0 and does not start. etcd does not have these variables; the
-/// linker ignores them.
+/// Without these flags, kube-apiserver emulates version 0.0 and does not start. etcd does not have these
+/// variables, so the linker ignores the flags.
 fn linker_flags(version: &str) -> String {
     let mut parts = version.trim_start_matches('v').split('.');
     let (major, minor) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
@@ -91,7 +93,8 @@ fn linker_flags(version: &str) -> String {
     .join(" ")
 }
 
-/// Returns the version of a module that a `go.mod` requires.
+/// Returns the version of `module` that the text of a `go.mod` file requires, or `None` if `module` is not
+/// required.
 fn required(text: &str, module: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let line = line.trim_start();

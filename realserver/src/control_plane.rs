@@ -1,4 +1,4 @@
-//! Runs etcd and a kube-apiserver that uses it.
+//! Starts, restarts and ends an etcd and a kube-apiserver that stores its objects in this etcd.
 
 use std::{
     fs,
@@ -16,16 +16,18 @@ use tokio::time::{Instant, sleep};
 
 use crate::{binaries::Binaries, process::Process};
 
-/// Maximum time until the server is ready. It needs 15 s on 2 busy cores.
+/// Maximum time from the start of the processes until kube-apiserver is ready. It usually needs 15 s on 2
+/// busy cores.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
-/// Interval between readiness probes.
+/// Interval between two readiness probes of kube-apiserver.
 const ASK: Duration = Duration::from_millis(100);
 
-/// A running kube-apiserver with its own etcd. Dropping it ends both and removes their data.
+/// A running kube-apiserver with its own etcd. Dropping this value ends both processes and removes their
+/// data.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // Dropped in this order.
+    // The fields are dropped in this order: the processes end before their folder is removed.
     api_server: Process,
     etcd: Process,
     folder: Folder,
@@ -33,7 +35,7 @@ pub struct ControlPlane {
     addresses: Addresses,
 }
 
-/// Ports of the processes.
+/// The loopback ports on which kube-apiserver and etcd listen.
 #[derive(Clone, Copy, Debug)]
 struct Addresses {
     api_server: u16,
@@ -42,11 +44,11 @@ struct Addresses {
 }
 
 impl ControlPlane {
-    /// Starts both processes, and returns when `/readyz` responds with 200.
+    /// Starts etcd and kube-apiserver, and returns when `/readyz` responds with 200.
     ///
     /// # Errors
-    /// A process ends, or the server is not ready within two minutes. The error contains the last line of the
-    /// log.
+    /// A process ends, or kube-apiserver is not ready within two minutes. The error contains the last line of
+    /// the process's log.
     pub async fn start(binaries: &Binaries) -> Result<Self> {
         let folder = Folder::make()?;
         let addresses = Addresses::free()?;
@@ -76,15 +78,16 @@ impl ControlPlane {
         self.ready().await
     }
 
-    /// Returns the path of the kubeconfig. Its user is in the group `system:masters`.
+    /// Returns the path of the kubeconfig for kube-apiserver. The user of the kubeconfig is in the group
+    /// `system:masters`.
     pub fn kubeconfig(&self) -> PathBuf {
         kubeconfig(&self.folder.0)
     }
 
-    /// Returns the client configuration from [`kubeconfig`](Self::kubeconfig).
+    /// Returns the client configuration that the [`kubeconfig`](Self::kubeconfig) contains.
     ///
     /// # Errors
-    /// The file or its certificate can't be read.
+    /// The kubeconfig or the certificate that it names can't be read.
     pub async fn config(&self) -> Result<Config> {
         let file = Kubeconfig::read_from(self.kubeconfig())?;
         Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
@@ -100,10 +103,10 @@ impl ControlPlane {
         self.etcd.id()
     }
 
-    /// Checks that both processes run.
+    /// Checks that kube-apiserver and etcd are running.
     ///
     /// # Errors
-    /// A process has ended. The error contains the last line of its log.
+    /// A process has ended. The error contains the last line of the process's log.
     pub fn check_alive(&mut self) -> Result<()> {
         self.etcd.check_alive()?;
         self.api_server.check_alive()
@@ -174,7 +177,7 @@ fn start_api_server(binaries: &Binaries, folder: &Path, addresses: Addresses) ->
     Process::start("kube-apiserver", &binaries.api_server, &arguments, folder)
 }
 
-/// Writes a new token and the kubeconfig.
+/// Writes a token file for kube-apiserver and a kubeconfig with the same new token to `folder`.
 fn write_access(folder: &Path, port: u16) -> Result<()> {
     let token = drawn_token()?;
     let write = |path: PathBuf, text: String| {
@@ -210,7 +213,8 @@ fn drawn_token() -> Result<String> {
 }
 
 impl Addresses {
-    /// Returns three free ports. If another program uses one before the server listens, the server ends.
+    /// Returns three free ports. If another program uses one of these ports before the server listens on it,
+    /// the server process ends.
     fn free() -> Result<Self> {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         // All sockets are open at the same time, so that the ports differ.
@@ -224,7 +228,7 @@ impl Addresses {
     }
 }
 
-/// A temporary folder that is removed on drop.
+/// A temporary folder. Dropping this value removes the folder with its content.
 #[derive(Debug)]
 struct Folder(PathBuf);
 

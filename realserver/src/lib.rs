@@ -1,13 +1,15 @@
-//! Builds and runs a real kube-apiserver and etcd on loopback.
+//! Builds and runs a real kube-apiserver and etcd on the loopback interface.
 //!
 //! Guarantees:
-//! - the binaries have the versions that `kube-apiserver/go.mod` and `etcd/go.mod` require, and are built
-//!   once per version;
-//! - both servers listen only on loopback, on free ports. kube-apiserver uses TLS that clients verify, and
-//!   authenticates clients by a new random token for each control plane;
-//! - both processes end, and their data is removed, when the [`ControlPlane`] is dropped.
 //!
-//! There is no scheduler, controller manager or kubelet: objects remain as clients write them.
+//! - The binaries have the versions that `kube-apiserver/go.mod` and `etcd/go.mod` require. Each version is
+//!   built once.
+//! - Both servers listen only on the loopback interface, on free ports. kube-apiserver uses TLS with a
+//!   certificate that clients verify, and authenticates clients by a random token. Each control plane has a
+//!   new token.
+//! - Both processes end and their data is removed when the [`ControlPlane`] is dropped.
+//!
+//! There is no scheduler, controller manager or kubelet, so objects remain as clients write them.
 
 mod binaries;
 mod process;

@@ -1,4 +1,4 @@
-//! A server process that writes to a log file.
+//! Starts and ends a server process whose output is written to a log file.
 
 use std::{
     ffi::OsStr,
@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-/// A running process. Dropping it kills the process.
+/// A server process and its log file. Dropping this value kills the process.
 #[derive(Debug)]
 pub(crate) struct Process {
     name: &'static str,
@@ -18,7 +18,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a binary in `folder`. Standard output and standard error are written to `NAME.log` there.
+    /// Starts `binary` with `folder` as its working directory. Standard output and standard error are written
+    /// to the file `NAME.log` in this folder.
     pub(crate) fn start(
         name: &'static str,
         binary: &Path,
@@ -42,10 +43,10 @@ impl Process {
         self.child.id()
     }
 
-    /// Checks that the process runs.
+    /// Checks that the process is running.
     ///
     /// # Errors
-    /// The process has ended. The error contains the last line of the log.
+    /// The process has ended. The error contains the last line of its log.
     pub(crate) fn check_alive(&mut self) -> Result<()> {
         let Self { name, child, .. } = self;
         let ended = child.try_wait();
@@ -62,7 +63,7 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// Returns the last line of the log.
+    /// Returns the last line of the process's log, or a note that the log is empty.
     pub(crate) fn last_line(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         log.lines().last().unwrap_or("its log is empty").to_owned()

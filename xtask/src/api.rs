@@ -1,9 +1,11 @@
-//! `cargo xtask api`: lists the public API of each published library in `api.txt` next to its manifest.
+//! `cargo xtask api`: lists the public API of each published library in a file `api.txt`.
 //!
-//! Each item is one line, so a change of the API is a change of that file in the review. The API includes all
-//! features and excludes items that are hidden from the documentation. The file omits auto traits, blanket
-//! implementations, and functions in implementations of traits. It lists the members of an item once, even if
-//! the item is exported at several paths. It does not check whether a change is compatible.
+//! The file is next to the library's manifest. Each line is one item, so a review shows a change of the API
+//! as a change of the file. The list contains the items of all features. It omits items that are hidden from
+//! the documentation, auto traits, blanket implementations, and functions in implementations of traits. It
+//! contains the members of an item once, even if the item is exported at several paths.
+//!
+//! This module does not check whether a change of the API is compatible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -17,13 +19,13 @@ use serde::Deserialize;
 
 use crate::mode::Mode;
 
-/// The file of a library, next to its manifest.
+/// Name of the file that lists a library's API, next to the library's manifest.
 const FILE: &str = "api.txt";
 
-/// The environment variable with the path of rustdoc, set when Cargo starts this program in place of rustdoc.
+/// Environment variable with the path of rustdoc, set when Cargo starts this program in place of rustdoc.
 const RUSTDOC: &str = "XTASK_RUSTDOC";
 
-/// The part of `cargo metadata` that this module uses.
+/// The fields of the output of `cargo metadata` that this module uses.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -34,7 +36,7 @@ struct Metadata {
 struct Package {
     name: String,
     manifest_path: PathBuf,
-    /// Allowed registries; `None` allows all.
+    /// Registries to which the package may be published; `None` allows all registries.
     publish: Option<Vec<String>>,
     targets: Vec<Target>,
 }
@@ -45,11 +47,12 @@ struct Target {
     name: String,
 }
 
-/// Writes or checks the file of each library, and returns the report to print.
+/// Writes or checks the API file of each published library, and returns the report to print.
 ///
 /// # Errors
 ///
-/// The documentation can't be built or read, or (with [`Mode::Check`]) a file differs.
+/// Returns an error if the documentation can't be built or read, if a file can't be read or written, or if a
+/// file differs with [`Mode::Check`].
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let metadata = metadata(root)?;
     document(root)?;
@@ -86,12 +89,11 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     Ok(done.join("\n"))
 }
 
-/// Runs rustdoc if Cargo started this program in place of rustdoc (see [`document`]); otherwise returns
-/// `None`.
+/// Runs rustdoc if Cargo has started this program in place of rustdoc; otherwise returns `None`.
 ///
-/// Stable rustdoc writes JSON only with `RUSTC_BOOTSTRAP`, which enables unstable options; the alternative is
-/// a second, nightly toolchain. Only rustdoc receives the variable: build scripts of dependencies read it, so
-/// Cargo would rebuild most of them, with unstable features.
+/// [`document`] configures Cargo to start this program. Stable rustdoc writes JSON only with the variable
+/// `RUSTC_BOOTSTRAP`, which enables unstable options. The alternative is a second, nightly toolchain. Only
+/// rustdoc receives the variable, because Cargo would rebuild every dependency whose build script reads it.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);
@@ -131,10 +133,9 @@ fn published(metadata: &Metadata) -> impl Iterator<Item = (&Package, &str)> {
     })
 }
 
-/// Builds the documentation of all libraries as JSON.
+/// Builds the documentation of all libraries in the workspace, as JSON.
 ///
-/// The packages and features are those of the HTML documentation, so that CI checks the dependencies only
-/// once.
+/// The packages and features are those of the HTML documentation, so CI checks the dependencies only once.
 fn document(root: &Path) -> Result<()> {
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
     let status = Command::new(env!("CARGO"))
@@ -175,7 +176,7 @@ fn read(json: &Path) -> Result<PublicApi> {
     })
 }
 
-/// Returns the lines of an API, in the order of paths.
+/// Returns the contents of an API file: one line per item, in the order of the items' paths.
 fn lines(api: &PublicApi) -> String {
     let rendered: BTreeMap<_, _> = api
         .items()
@@ -206,7 +207,9 @@ fn is_trait_impl(line: &str) -> bool {
     line.starts_with("impl") && line.contains(" for ")
 }
 
-/// Returns the lines that only one of the texts contains; empty if the texts are equal.
+/// Returns the lines that only one of the texts contains: `-` marks lines of `kept`, `+` lines of `present`.
+///
+/// The result is empty if the texts are equal.
 fn difference(kept: &str, present: &str) -> String {
     let set = |text| str::lines(text).collect::<BTreeSet<_>>();
     let (kept, present) = (set(kept), set(present));
@@ -227,7 +230,7 @@ fn difference(kept: &str, present: &str) -> String {
     lines.collect()
 }
 
-/// Returns the path of the item in a line, for sorting; for an implementation, the whole line.
+/// Returns the sort key of a line: the path of its item, or the whole line for an implementation.
 fn item(line: &str) -> &str {
     if line.starts_with("impl") {
         return line;

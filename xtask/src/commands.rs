@@ -1,8 +1,9 @@
-//! `cargo xtask commands`: checks that CI runs every command of the documents, or that an exception exists.
+//! `cargo xtask commands`: checks that CI runs every command in the documentation.
 //!
-//! Commands that start or use a server are run here, unchanged and in order. Each other command is in a stage
-//! of `.ci/run` with the same text, or has an entry in `exceptions.rs`. The documents are all Markdown files
-//! of the workspace, and their commands are the lines of `sh` blocks.
+//! The documents are all Markdown files of the workspace. Their commands are the lines of code blocks with
+//! the language `sh`. This program runs the commands that start or use a server, unchanged and in order.
+//! Every other command must be in a stage of `.ci/run` with the same text, or have an entry in
+//! `exceptions.rs`.
 //!
 //! Commands in running text and in tables are not checked.
 
@@ -26,20 +27,23 @@ use plan::Action;
 use session::Session;
 use stages::Stages;
 
-/// The script with the stages of CI.
+/// Path of the CI script, which contains the stages.
 const SCRIPT: &str = ".ci/run";
 
-/// The first document. The others follow in the order of their paths.
+/// The document whose commands run first. The other documents follow in the order of their paths.
 const FIRST: &str = "README.md";
 
-/// Programs that the documents require.
+/// Programs that the commands of the documents require.
 const PROGRAMS: [&str; 2] = ["curl", "kubectl"];
 
-/// Runs the commands of these documents, or of all documents if none is named, and reports each command.
+/// Runs the commands of the named documents, or of all documents if none is named.
+///
+/// `report` receives the result of each command.
 ///
 /// # Errors
 ///
-/// A command of any document has no category, a command fails, or a named document has no commands.
+/// Returns an error if any document contains a command without an [`Action`], if a command fails, or if a
+/// named document has no commands.
 pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result<()> {
     let mut steps = plan(root)?;
     for document in documents {
@@ -67,11 +71,11 @@ pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result
     Ok(())
 }
 
-/// Returns the commands of all documents with their actions.
+/// Returns the commands of all documents, each with its action.
 ///
 /// # Errors
 ///
-/// A file can't be read, or a command or exception is wrong.
+/// Returns an error if a file can't be read, if a command has no action, or if an exception is wrong.
 fn plan(root: &Path) -> Result<Vec<(Command, Action)>> {
     let script = root.join(SCRIPT);
     let script =
@@ -98,8 +102,9 @@ fn perform(session: &mut Session<'_>, command: &Command, action: &Action) -> Res
     }
 }
 
-/// Checks that the programs exist, and builds the program that the documents start, because the time limits
-/// do not include a build.
+/// Checks that the required programs are installed, and builds `kube-informer-cli`, which the documents run.
+///
+/// The build is separate, because the time limits of the commands do not include a build.
 fn prepare(root: &Path) -> Result<()> {
     for program in PROGRAMS {
         let search = format!("command -v {program}");
@@ -126,7 +131,7 @@ fn prepare(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the folder for the output of the commands, in the target directory.
+/// Creates the folder for the output of the commands, in the target directory, and returns its path.
 fn logs() -> Result<PathBuf> {
     let program = std::env::current_exe().context("the path of this program is unknown")?;
     let target = program

@@ -1,10 +1,9 @@
-//! `cargo xtask kinds`: writes the embedded server's tables of built-in kinds, their fields and their
-//! protobuf messages.
+//! `cargo xtask kinds`: generates the embedded server's tables of kinds, fields and protobuf messages.
 //!
-//! The tables depend only on the pinned Go modules of one release, so they are the same on every machine.
-//! They contain the API that a Kubernetes server serves without `--runtime-config`: all stable versions, and
-//! no beta or alpha versions (`DefaultAPIResourceConfigSource` in `pkg/controlplane/instance.go` of that
-//! module).
+//! The tables depend only on the pinned Go modules of one Kubernetes release, so they are the same on every
+//! machine. They contain the API that a Kubernetes server serves without `--runtime-config`: all stable
+//! versions, and no beta or alpha versions. `DefaultAPIResourceConfigSource` in
+//! `pkg/controlplane/instance.go` of Kubernetes defines these versions.
 
 mod corpus;
 mod discovery;
@@ -21,16 +20,16 @@ use discovery::{GroupList, Resource, ResourceList};
 
 use crate::mode::Mode;
 
-/// The module with the discovery documents. The embedded server behaves as this version.
+/// Go module with the discovery documents, and its version. The embedded server behaves as this version.
 const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
 
-/// The version of the modules with the types, which are released together with [`MODULE`].
+/// Version of the Go modules that define the API types, which are released together with [`MODULE`].
 const TYPES_VERSION: &str = "v0.36.3";
 
-/// Path of the table of kinds, from the workspace root.
+/// Path of the generated table of kinds, relative to the root of the workspace.
 const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
 
-/// Path of the table of fields, from the workspace root.
+/// Path of the generated table of fields, relative to the root of the workspace.
 const SCHEMA: &str = "crates/apiserver/src/kinds/schema_v1_36.tsv";
 
 /// Path of the table of messages, from the workspace root.
@@ -39,15 +38,15 @@ const WIRE: &str = "crates/protobuf/src/table/v1_36.tsv";
 /// Path of the pairs for tests, from the workspace root.
 const CORPUS: &str = "crates/protobuf/src/corpus_v1_36.tsv.gz";
 
-/// The verbs that `*` abbreviates. Most kinds support exactly these.
+/// Verbs that the table of kinds abbreviates as `*`. Most kinds support exactly these verbs.
 const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";
 
-/// Generates the tables, writes or checks them, and returns the report to print.
+/// Generates the tables, writes or checks their files, and returns the report to print.
 ///
 /// # Errors
 ///
-/// Go is missing, a module can't be downloaded, a document has an unknown format, or (with [`Mode::Check`]) a
-/// file differs.
+/// Returns an error if Go is missing, if a module can't be downloaded, if a document has an unknown format,
+/// or if a file differs with [`Mode::Check`].
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let module = download(MODULE)?;
     let folder = module.join("api/discovery");
@@ -83,7 +82,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     ))
 }
 
-/// Writes or checks one table.
+/// Writes a table to its file, or checks that the file contains the table.
 fn apply(mode: Mode, root: &Path, file: &str, content: &str) -> Result<()> {
     let path = root.join(file);
     match mode {
@@ -102,12 +101,12 @@ fn apply(mode: Mode, root: &Path, file: &str, content: &str) -> Result<()> {
     }
 }
 
-/// Returns the lines of a table without its header.
+/// Returns the lines of a table without the header.
 fn rows(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// Returns the kinds of the resources and subresources of a table, as `apiVersion/Kind`.
+/// Returns the kinds of all resources and subresources in the table of kinds, as `apiVersion/Kind`.
 fn kinds_of(table: &str) -> BTreeSet<String> {
     let mut kinds = BTreeSet::new();
     for row in rows(table) {
@@ -123,9 +122,9 @@ fn kinds_of(table: &str) -> BTreeSet<String> {
     kinds
 }
 
-/// The origin of the discovery documents: a folder, or documents of a test.
+/// Provides the discovery documents, from a folder or from the constants of a test.
 trait Source {
-    /// Returns the JSON of one document.
+    /// Returns the JSON text of the document with this file name.
     fn read(&self, name: &str) -> Result<String>;
 }
 
@@ -140,7 +139,7 @@ impl Source for Documents {
     }
 }
 
-/// Downloads a module with Go, unless its module cache has it, and returns the folder.
+/// Downloads a Go module, unless Go's module cache contains it, and returns the folder of the module.
 fn download(module: &str) -> Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", module])
@@ -160,7 +159,9 @@ fn download(module: &str) -> Result<PathBuf> {
     }
 }
 
-/// Returns the table of kinds: a header, and one row per resource, sorted by group, version and plural name.
+/// Returns the table of kinds: a header, then one row per resource.
+///
+/// The rows are sorted by group, version and plural name.
 fn table(source: &dyn Source) -> Result<String> {
     let mut rows = BTreeMap::new();
     read_version(source, "api__v1.json", ("", "v1"), true, &mut rows)?;
@@ -195,7 +196,7 @@ fn header() -> String {
     )
 }
 
-/// Returns whether a version is stable: `v1`, not `v1beta1`.
+/// Returns whether a version is stable, as `v1` is and `v1beta1` is not.
 fn is_stable(version: &str) -> bool {
     version.strip_prefix('v').is_some_and(|digits| {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -204,7 +205,7 @@ fn is_stable(version: &str) -> bool {
 
 type Rows = BTreeMap<(String, String, String), String>;
 
-/// Adds the rows of one group and version.
+/// Adds the table rows of one group and version to `rows`.
 fn read_version(
     source: &dyn Source,
     document: &str,
@@ -281,7 +282,9 @@ fn verbs(resource: &Resource) -> String {
     }
 }
 
-/// Joins values into one cell, sorted, because the order of verbs, names and subresources has no meaning.
+/// Joins values into one cell of the table.
+///
+/// The values are sorted, because the order of verbs, names and subresources has no meaning.
 fn cell(values: &[String], separator: &str) -> String {
     if values.is_empty() {
         return "-".to_owned();
@@ -308,7 +311,7 @@ fn parse<T: serde::de::DeserializeOwned>(source: &dyn Source, document: &str) ->
 mod tests {
     use super::*;
 
-    /// Documents of a small made-up server.
+    /// Discovery documents of a small invented server.
     struct Fake;
 
     impl Source for Fake {

@@ -1,6 +1,6 @@
-//! The commands of this project, `cargo xtask …`: additional checks, generated tables, and releases.
+//! Runs the developer commands of this project, `cargo xtask …`: checks, generated tables and releases.
 //!
-//! They are for developers and CI. No published crate depends on this one.
+//! The commands are for developers and CI. No published crate depends on the `xtask` crate.
 
 mod mode;
 mod program;
@@ -19,7 +19,9 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::mode::Mode;
 
-/// The arguments, except those of the programs in [`program`].
+/// Command-line arguments of `cargo xtask`.
+///
+/// The module [`program`] adds the subcommands that run a separate program.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about)]
 struct Arguments {

@@ -1,16 +1,17 @@
-//! Whether a command writes or checks its files.
+//! Selects whether an `xtask` command writes its files or only checks them.
 
-/// The use of generated file content.
+/// Whether a command writes files, such as generated tables, or only checks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Replace the file.
+    /// Writes the files.
     Write,
-    /// Keep the file, and fail if it differs.
+    /// Writes no file. Fails if an existing file differs from the generated content, or if a requirement for
+    /// writing the files is not met.
     Check,
 }
 
 impl Mode {
-    /// Returns the mode for the value of the flag `--check`.
+    /// Returns [`Mode::Check`] if the flag `--check` is set, otherwise [`Mode::Write`].
     pub(crate) fn of(check: bool) -> Mode {
         if check { Mode::Check } else { Mode::Write }
     }

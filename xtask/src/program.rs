@@ -1,6 +1,7 @@
-//! The table of the programs that `cargo xtask` builds and runs.
+//! Adds subcommands to `cargo xtask` that build and run the separate programs of this project.
 //!
-//! Each program is a separate package, so that this package does not depend on the library or the server.
+//! All options after such a subcommand are passed to the program unchanged. Each program is a package of its
+//! own. Therefore the `xtask` package does not depend on the library or the server.
 
 use std::{
     path::Path,
@@ -10,21 +11,23 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-/// A program that parses its own options, including `--help`.
+/// A program that `cargo xtask` builds and runs as a subcommand. The program parses its own options,
+/// including `--help`.
 pub(crate) struct Program {
-    /// The subcommand of `cargo xtask`.
+    /// Name of the subcommand.
     name: &'static str,
-    /// The parent subcommand, if any.
+    /// Parent subcommand, or `None` for a subcommand directly below `cargo xtask`.
     group: Option<&'static Group>,
-    /// The description in the help.
+    /// Description of the subcommand in the help output.
     about: &'static str,
-    /// The folder of its workspace, relative to the root.
+    /// Folder of the Cargo workspace that contains the package, relative to the repository root. Empty for
+    /// the root workspace.
     workspace: &'static str,
     package: &'static str,
     profile: &'static str,
 }
 
-/// A subcommand that has subcommands.
+/// A parent subcommand, such as `conformance`, for the subcommands of programs.
 struct Group {
     name: &'static str,
     about: &'static str,
@@ -35,7 +38,7 @@ const CONFORMANCE: Group = Group {
     about: "Compare the library with other implementations",
 };
 
-/// All programs, in the order of the help.
+/// All programs that `cargo xtask` can run, in the order of the help output.
 const PROGRAMS: [Program; 5] = [
     Program {
         name: "simulate",
@@ -79,7 +82,7 @@ const PROGRAMS: [Program; 5] = [
     },
 ];
 
-/// Adds a subcommand for each program.
+/// Adds a subcommand for each program in [`PROGRAMS`] to the command `xtask`.
 pub(crate) fn add_to(xtask: Command) -> Command {
     PROGRAMS.iter().fold(xtask, |xtask, program| {
         let command = program.command();
@@ -92,7 +95,9 @@ pub(crate) fn add_to(xtask: Command) -> Command {
     })
 }
 
-/// Returns the program of the command line and its options, or `None` for another subcommand.
+/// Returns the program that the command line selects and the options for it.
+///
+/// Returns `None` if the subcommand does not run a program.
 pub(crate) fn typed(xtask: &ArgMatches) -> Option<(&'static Program, Vec<String>)> {
     PROGRAMS.iter().find_map(|program| {
         let inside = match program.group {
@@ -122,7 +127,9 @@ impl Program {
             .arg(options)
     }
 
-    /// Builds the program and runs it with these options.
+    /// Builds the program with Cargo and runs it with `options`.
+    ///
+    /// Returns [`ExitCode::FAILURE`] if the build or the program fails.
     ///
     /// # Errors
     /// Cargo can't be run.

@@ -1,8 +1,7 @@
-//! `cargo xtask release`: writes all files of a release to a folder of the target directory, without an
-//! upload.
+//! Implements `cargo xtask release`: writes all files of a release to a folder of the target directory.
 //!
-//! The checks run first, and the long builds last. The maintainer tags the commit and publishes; the report
-//! contains the commands.
+//! The command runs its checks first and its long builds last. It uploads nothing and creates no tag. Its
+//! report contains the commands with which the maintainer tags the commit and publishes the crates.
 
 mod process;
 mod changelog;
@@ -27,25 +26,25 @@ use changelog::Section;
 use commit::Commit;
 use packages::{Metadata, Package};
 
-/// The program of the archive, and the package that it is built from.
+/// Name of the program in the release archive. [`PACKAGE`] is the package that contains the program.
 const PROGRAM: &str = "kubectl-informer";
 const PACKAGE: &str = "kube-informer-cli";
 
-/// Maximum size of the program; CONTRIBUTING.md, "Building", has the same limit.
+/// Maximum size of the program in bytes. The section "Building" of CONTRIBUTING.md states the same limit.
 const PROGRAM_BYTES_MAX: u64 = 20_000_000;
 
-/// The file with the section of the changelog.
+/// File with the release notes: the section of `CHANGELOG.md` for the version.
 const NOTES: &str = "release-notes.md";
 
-/// The version of Kubernetes for `k8s-openapi` in builds of a library alone, as in the feature of
-/// [`PACKAGE`].
+/// Name and value of the environment variable that selects the Kubernetes version of `k8s-openapi` when a
+/// library is built alone. [`PACKAGE`] selects the same version by a Cargo feature.
 const KUBERNETES: (&str, &str) = ("K8S_OPENAPI_ENABLED_VERSION", "1.36");
 
-/// Makes a release, or only checks its requirements, and returns the report to print.
+/// Writes all files of a release, or only checks its requirements, and returns the report to print.
 ///
 /// # Errors
 ///
-/// A check fails, or a file can't be made.
+/// A check fails, or a file can't be written.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let metadata = Metadata::read(root)?;
     let version = metadata.version()?;
@@ -70,20 +69,22 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     }
 }
 
-/// A release in progress.
+/// A release whose files are being written: its inputs, and the folder for its files.
 struct Release<'a> {
     root: &'a Path,
     metadata: &'a Metadata,
     version: String,
     commit: Commit,
-    /// The target of the program: that of this machine.
+    /// Target triple that the program is built for: the host triple of this machine.
     target: String,
-    /// The folder of the results.
+    /// Folder that receives all files of the release.
     output: PathBuf,
 }
 
 impl<'a> Release<'a> {
-    /// Checks the commit, and creates an empty folder for the results.
+    /// Checks the current Git commit and the host, and creates an empty output folder.
+    ///
+    /// The output folder of an earlier run is deleted.
     fn new(root: &'a Path, metadata: &'a Metadata, version: String) -> Result<Release<'a>> {
         let commit = Commit::read(root, &version)?;
         let target = host(&process::output(Command::new("rustc").arg("-vV"))?)?;
@@ -104,7 +105,7 @@ impl<'a> Release<'a> {
         })
     }
 
-    /// Runs the checks and writes all files.
+    /// Checks the public API and `cargo publish --dry-run`, then writes all files of the release.
     fn make(&self, section: &Section) -> Result<()> {
         step("the public API");
         api::run(self.root, Mode::Check)?;
@@ -120,7 +121,9 @@ impl<'a> Release<'a> {
         self.checksums()
     }
 
-    /// Packages the crates and copies them. The dry run has compiled the same files.
+    /// Packages the published crates with Cargo, and copies the `.crate` files to the output folder.
+    ///
+    /// The crates are not compiled here, because the dry run of `cargo publish` has compiled the same files.
     fn package(&self) -> Result<()> {
         let mut cargo = cargo(self.root);
         cargo.args(["package", "--quiet", "--locked", "--no-verify"]);
@@ -137,12 +140,14 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// Builds the program, and checks its size and version.
+    /// Builds the program with the profile `dist`, and returns the path of the program.
+    ///
+    /// Fails if the program exceeds [`PROGRAM_BYTES_MAX`] or does not report the version of the release.
     fn build(&self) -> Result<PathBuf> {
         let mut cargo = cargo(self.root);
         cargo.args(["build", "--locked", "--profile", "dist"]);
         cargo.args(["--package", PACKAGE]);
-        // The variable would change the folder of the program.
+        // `CARGO_BUILD_TARGET` would change the folder that Cargo writes the program to.
         cargo.env_remove("CARGO_BUILD_TARGET");
         process::run(&mut cargo, "correct the code, or free 3 GB of memory")?;
         let program = self.metadata.target_directory.join("dist").join(PROGRAM);
@@ -163,18 +168,20 @@ impl<'a> Release<'a> {
         Ok(program)
     }
 
-    /// Writes the archive, and the bill of materials next to it.
+    /// Writes the archive of the program, and the bill of materials next to the archive.
     fn archive(&self, program: &Path) -> Result<()> {
         let (sbom, licences) = self.materials()?;
         let folder = self.root.join("crates/cli");
         let entries = archive::entries(program, &folder, &licences, &sbom);
         let name = archive::name(PROGRAM, &self.version, &self.target);
         archive::write(&self.output, &name, &entries, &self.commit.seconds)?;
-        // The archive contains it.
+        // The archive contains the licence texts, so the separate file is not part of the release.
         fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
     }
 
-    /// Writes the bill of materials, and the licences of the packages in the program.
+    /// Writes the bill of materials and the licences of the packages in the program.
+    ///
+    /// Returns the paths of the two files, in this order.
     fn materials(&self) -> Result<(PathBuf, PathBuf)> {
         let lock =
             fs::read_to_string(self.root.join("Cargo.lock")).context("can't read Cargo.lock")?;
@@ -199,7 +206,7 @@ impl<'a> Release<'a> {
         Ok((sbom, licences))
     }
 
-    /// Writes the checksums of all files except the notes.
+    /// Writes `SHA256SUMS`: the checksums of all files in the output folder except the release notes.
     fn checksums(&self) -> Result<()> {
         let mut names = names(&self.output)?;
         names.retain(|name| name != NOTES);
@@ -208,7 +215,7 @@ impl<'a> Release<'a> {
         write(&self.output.join("SHA256SUMS"), &sums)
     }
 
-    /// Returns the report: the files and the next steps.
+    /// Returns the report to print: the files with their sizes, and the maintainer's next steps.
     fn report(&self, section: &Section) -> Result<String> {
         let (version, commit, output) = (&self.version, &self.commit.id, self.output.display());
         let mut report = format!("{output}, from commit {commit}:\n");
@@ -221,7 +228,7 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Returns the next steps after a release was made.
+/// Returns the maintainer's next steps after all files of a release are written.
 fn next(section: &Section, version: &str, commit: &str) -> String {
     if !section.is_dated {
         return heading(section, version);
@@ -233,7 +240,7 @@ fn next(section: &Section, version: &str, commit: &str) -> String {
     )
 }
 
-/// Returns the next step for the changelog.
+/// Returns a line about `CHANGELOG.md`: that the section for `version` exists, or how to create the section.
 fn heading(section: &Section, version: &str) -> String {
     if section.is_dated {
         format!("CHANGELOG.md has a section for {version}")
@@ -244,14 +251,14 @@ fn heading(section: &Section, version: &str) -> String {
     }
 }
 
-/// Fails with all findings in the manifests of the published packages.
+/// Checks the manifests of all published packages, and fails with all problems that it finds.
 fn check_manifests(metadata: &Metadata) -> Result<()> {
     let findings: Vec<_> = metadata.published().flat_map(manifests::findings).collect();
     ensure!(findings.is_empty(), "{}", findings.join("\n"));
     Ok(())
 }
 
-/// Runs `cargo publish` of all packages without uploading them.
+/// Runs `cargo publish --dry-run` for all packages of the workspace, which uploads nothing.
 fn publish(root: &Path, options: &[&str]) -> Result<()> {
     let mut cargo = cargo(root);
     cargo.env(KUBERNETES.0, KUBERNETES.1);
@@ -268,11 +275,11 @@ fn cargo(root: &Path) -> Command {
     cargo
 }
 
-/// Returns the target of the machine, in the output of `rustc -vV`.
+/// Returns the host triple from `rustc`, the output of the command `rustc -vV`.
 ///
 /// # Errors
 ///
-/// The output has no target, or the machine is not Linux.
+/// The output has no host triple, or the host is not Linux.
 fn host(rustc: &str) -> Result<String> {
     let host = rustc.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.context("`rustc -vV` names no host")?;
@@ -283,7 +290,7 @@ fn host(rustc: &str) -> Result<String> {
     Ok(host.to_owned())
 }
 
-/// Returns the names of the files in a folder, sorted.
+/// Returns the sorted names of the files in `folder`.
 fn names(folder: &Path) -> Result<Vec<String>> {
     let failed = || format!("can't list {}", folder.display());
     let mut names = Vec::new();
@@ -304,7 +311,7 @@ fn size(file: &Path) -> Result<u64> {
     Ok(found.len())
 }
 
-/// Returns a size in decimal units.
+/// Formats a size in bytes with a decimal unit: B, kB or MB.
 fn shown(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
@@ -313,7 +320,7 @@ fn shown(bytes: u64) -> String {
     }
 }
 
-/// Prints a step to standard error, as Cargo does.
+/// Prints the name of a step to standard error before the step runs.
 fn step(what: &str) {
     eprintln!("== {what}");
 }

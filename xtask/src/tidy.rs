@@ -1,8 +1,10 @@
-//! `cargo xtask tidy`: checks the rules of this project that neither the compiler nor clippy checks.
+//! Implements `cargo xtask tidy`: checks the project's rules that neither the compiler nor clippy checks.
 //!
-//! Each rule is a file under `tidy/` with a function from texts to [`Finding`]s. Rules read no files, so
-//! tests pass a violation as a string. Rules use tokens and lines, not syntax trees, so they need no parser
-//! of the whole language, and may miss unusual code. `cargo test --workspace` runs the whole check as a test.
+//! Each rule is a module with a function that receives the text of files and returns [`Finding`]s. A rule
+//! reads no file itself, so a test can pass a violation as a string. Rules work on tokens and lines instead
+//! of syntax trees. They therefore need no complete parser, but may miss unusual code.
+//!
+//! `cargo test --workspace` includes a test that runs all rules on this workspace.
 
 mod finding;
 mod rust;
@@ -30,10 +32,10 @@ use crate::tree::Tree;
 use finding::Finding;
 use rust::Source;
 
-/// The crate whose public signatures are checked.
+/// Folder of the crate whose public signatures the rule `foreign-type` checks.
 const LIBRARY: &str = "crates/informer";
 
-/// Returns all findings in the workspace at `root`, sorted by path and line.
+/// Runs all rules on the workspace at `root`, and returns their findings sorted by path and line.
 ///
 /// # Errors
 ///
@@ -72,7 +74,7 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns the findings of the rules that apply only to the library.
+/// Returns the findings of the rules that apply only to the crate [`LIBRARY`].
 fn library(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let Some(manifest) = tree.text(&format!("{LIBRARY}/Cargo.toml")) else {
         return Vec::new();

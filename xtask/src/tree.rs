@@ -1,6 +1,6 @@
-//! Reads the workspace into a sorted map from path to text, for checks of its files.
+//! Reads the text files of the workspace into a sorted map from path to text, for `xtask` checks.
 //!
-//! Of other files, such as pictures, only the paths are read. Build output and hidden folders are skipped,
+//! For other files, such as pictures, only the path is recorded. Build output and hidden folders are skipped,
 //! except the hidden folders that belong to the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,21 +11,23 @@ use anyhow::{Context as _, Result};
 /// Extensions of the files whose text is read.
 const ENDINGS: [&str; 4] = ["rs", "md", "toml", "go"];
 
-/// Folders without source of this project. `mutants.out` and its backup are reports of cargo-mutants.
+/// Names of folders that are skipped, because they contain no source of this project.
+///
+/// cargo-mutants writes its reports to `mutants.out` and `mutants.out.old`.
 const SKIPPED: [&str; 3] = ["target", "mutants.out", "mutants.out.old"];
 
-/// Hidden folders that are read.
+/// Names of hidden folders that are read.
 const HIDDEN: [&str; 3] = [".cargo", ".ci", ".github"];
 
-/// The text files of the workspace.
+/// The text files of the workspace, and the paths of all files and folders.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
-    /// All files and folders, relative to the workspace root. The root is the empty path.
+    /// Paths of all files and folders, relative to the workspace root. The root is the empty path.
     paths: BTreeSet<String>,
 }
 
 impl Tree {
-    /// Reads the tree below `root`.
+    /// Reads all files below the folder `root`, except those in skipped folders.
     pub(crate) fn read(root: &Path) -> Result<Tree> {
         let mut tree = Tree {
             files: BTreeMap::new(),
@@ -48,7 +50,7 @@ impl Tree {
         Tree { files, paths }
     }
 
-    /// Returns the files with this extension, sorted by path.
+    /// Returns the paths and texts of all files with the extension `ending`, sorted by path.
     pub(crate) fn files(&self, ending: &str) -> impl Iterator<Item = (&str, &str)> {
         self.files
             .iter()
@@ -56,18 +58,19 @@ impl Tree {
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Returns the text of a file, or `None` if it was not read.
+    /// Returns the text of the file at `path`, or `None` if the file was not read.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
 
-    /// Returns whether this path from the workspace root is a file or a folder.
+    /// Returns whether `path` is a file or a folder, relative to the workspace root.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.paths.contains(path)
     }
 
-    /// Returns whether a file or folder has this path from the root or from any folder. Only files whose text
-    /// is read count.
+    /// Returns whether the path of a file or folder ends with `path`, starting at a folder boundary.
+    ///
+    /// Only files whose text is read are considered, and the folders that contain them.
     pub(crate) fn contains_below(&self, path: &str) -> bool {
         let path = format!("/{}", path.trim_end_matches('/'));
         let folder = format!("{path}/");

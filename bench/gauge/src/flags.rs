@@ -1,5 +1,7 @@
-//! Flags of each measured program. The Go program has the same flags, and `--encoding`; its `--list` has no
-//! `pages`.
+//! Defines the command-line flags that all measured Rust programs share.
+//!
+//! The measured Go program has the same flags and `--encoding`. Its `--list` does not accept `pages`. This
+//! module does not run a measurement: [`observe()`](crate::observe()) does.
 
 use std::path::PathBuf;
 
@@ -36,17 +38,18 @@ pub struct Flags {
     pub relist: u64,
 }
 
-/// The server that a program reads from.
+/// The server from which a measured program lists and watches objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server<'a> {
-    /// The neutral source at an address.
+    /// The neutral source, a server of generated objects that accepts commands. The value is its `http://`
+    /// address.
     Neutral(&'a str),
-    /// A real server from a kubeconfig.
+    /// A real API server. The value is the path of its kubeconfig.
     Real(&'a PathBuf),
 }
 
 impl Flags {
-    /// Returns the server to read from.
+    /// Returns the server that `--server` or `--kubeconfig` selects.
     ///
     /// # Errors
     /// Returns an error if neither `--server` nor `--kubeconfig` is set.
@@ -57,7 +60,7 @@ impl Flags {
     }
 }
 
-/// How the initial list is requested.
+/// The kind of request with which a measured client gets the initial list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum List {
     /// A watch that starts with all objects (`sendInitialEvents`).
@@ -68,7 +71,7 @@ pub enum List {
     Pages,
 }
 
-/// What a handler reads of an object.
+/// The part of an object that the event handler of a measured client reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Handler {
     /// Counts the containers of each added object, and reads the time stamp of each update.

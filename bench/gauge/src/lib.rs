@@ -1,10 +1,13 @@
-//! Measurements of the Rust programs of the comparison. Our program and the Rust peers use the same code; the
-//! Go program follows the same steps.
+//! Measures the time, CPU time and memory of the Rust programs that the benchmarks compare.
 //!
-//! Guarantees: a measurement adds two atomic operations per event. A handler that reads the objects also
-//! reads the clock once and records one latency per update. [`Line`] defines each printed field.
+//! The program of this project and the Rust peers use this crate. The Go program has its own measurements,
+//! which follow the same steps. The fields of [`Line`] define each printed figure.
 //!
-//! This crate does not start an informer: the program does, and calls [`observe()`].
+//! Guarantees: a measurement adds two atomic operations to each event. If the handler reads the objects, each
+//! update also adds one reading of the clock and one recorded latency.
+//!
+//! This crate does not start an informer. The measured program starts the informer and then calls
+//! [`observe()`].
 
 mod flags;
 mod latencies;

@@ -1,52 +1,57 @@
-//! The line of JSON that a measured program prints.
+//! Defines the line of JSON with which a measured program prints its result.
 
 use serde::{Deserialize, Serialize};
 
-/// The result of one run. `bench/README.md` has the same definitions for readers of the tables.
+/// The result of one run of a measured program. `bench/README.md` repeats these definitions.
 ///
-/// The suffix of a name is its unit. CPU time is the user and system time of all threads, including those of
-/// a garbage collector. Memory is resident memory in KiB, as reported by the kernel: `VmRSS`, and `VmHWM` for
-/// a peak, which is reset when a phase starts. Fields of a phase that was not run are `null`.
+/// The suffix of a field name is the unit of the field. CPU time is the user and system time of all threads,
+/// including those of a garbage collector. Memory is the resident memory of the process in KiB, as reported
+/// by the kernel: `VmRSS` for current memory, and `VmHWM` for peak memory. The program resets the peak at the
+/// start of the watch phase and of the relist phase. The fields of a phase that was not run are `null`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// Objects that the handler received in the sync.
+    /// Number of objects that the handler received during the sync.
     pub objects: u64,
-    /// Wall time from before the client is created until the informer has synced and the handler has received
-    /// all objects.
+    /// Wall time of the sync, in seconds. The sync starts before the client is created, and ends when the
+    /// informer has synced and the handler has received all objects.
     pub sync_s: f64,
-    /// CPU time of the sync.
+    /// CPU time that the measured program used during the sync, in seconds.
     pub sync_cpu_s: f64,
-    /// Peak memory from the start of the program to the end of the sync.
+    /// Peak resident memory from the start of the program to the end of the sync.
     pub peak_kib: u64,
-    /// Memory after a pause of [`SETTLE`](crate::SETTLE) without changes after the sync.
+    /// Resident memory after the sync and a pause of [`SETTLE`](crate::SETTLE), during which no object
+    /// changes.
     pub steady_kib: u64,
-    /// The same after a forced garbage collection that returns memory to the system; `null` without a garbage
-    /// collector.
+    /// Resident memory as in `steady_kib`, but after a forced garbage collection that returns memory to the
+    /// system. `null` for programs without a garbage collector.
     pub steady_freed_kib: Option<u64>,
     /// Number of events that the handler received in the watch phase.
     pub events: u64,
-    /// Requested events per second; 0 sends them as fast as the program reads.
+    /// Requested number of events per second in the watch phase. The value 0 requests events as fast as the
+    /// program reads them.
     pub rate: u64,
-    /// Events of the watch phase divided by the time from the request to the source to the handler's last
-    /// event.
+    /// Events per second in the watch phase. The time starts when the program requests the events from the
+    /// source, and ends when the handler receives the last event.
     pub events_per_s: Option<f64>,
-    /// CPU time of the watch phase divided by its events.
+    /// CPU time of the watch phase divided by the number of its events, in microseconds.
     pub cpu_us_per_event: Option<f64>,
-    /// Median latency, from the source's time stamp of an event to the moment when the handler reads it.
+    /// Median latency of the events in the watch phase, in microseconds. The latency of an event is the time
+    /// from the source's time stamp to the time at which the handler reads the event. `null` if the handler
+    /// reads only keys.
     pub p50_us: Option<f64>,
-    /// The 99th percentile of the latency.
+    /// 99th percentile of the latency that `p50_us` defines, in microseconds.
     pub p99_us: Option<f64>,
-    /// The maximum latency.
+    /// Maximum of the latency that `p50_us` defines, in microseconds.
     pub max_us: Option<f64>,
-    /// Peak memory in the watch phase.
+    /// Peak resident memory during the watch phase.
     pub watch_peak_kib: Option<u64>,
-    /// Number of relists.
+    /// Number of relists that the run requested.
     pub relists: u64,
-    /// Mean wall time of a relist, from the end of the watch to the next event after the list. Includes the
-    /// client's pause after a failure.
+    /// Mean wall time of a relist, in seconds. A relist starts when the source ends the watch, and ends when
+    /// the handler receives the first event after the new list. The time includes the client's backoff.
     pub relist_s: Option<f64>,
-    /// Mean CPU time of a relist.
+    /// Mean CPU time of a relist, in seconds.
     pub relist_cpu_s: Option<f64>,
-    /// Peak memory in all relists.
+    /// Peak resident memory during the relist phase, which contains all relists.
     pub relist_peak_kib: Option<u64>,
 }

@@ -1,7 +1,10 @@
-//! Runs the phases of a measured program: sync, pause, watch, relists.
+//! Runs and measures the phases of a measured program: sync, pause, watch, relists.
 //!
-//! Guarantees: all Rust programs run the same phases. The cost of a phase is measured from its start to its
-//! end, and the program does nothing else in between, except for polling the source during a relist.
+//! Guarantees: all Rust programs run the same phases. The cost of a phase covers the time from its start to
+//! its end. During a phase, the program runs only the informer. In the relist phase, it also polls the
+//! source.
+//!
+//! This module does not start the informer.
 
 use std::{io::Write as _, time::Duration};
 
@@ -16,18 +19,19 @@ use crate::{
     told::Told,
 };
 
-/// Pause between the sync and the measurement of steady memory. Buffers are dropped, and in Go a running
-/// garbage collection ends.
+/// Pause between the sync and the measurement of the resident memory without load. During the pause, programs
+/// drop their buffers, and a running Go garbage collection ends.
 pub const SETTLE: Duration = Duration::from_secs(2);
 
-/// Interval of requests for the source's count of watches. The requests cost about 1 ms of CPU time per
-/// second.
+/// Interval at which the relist phase requests the number of accepted watches from the source. These requests
+/// use about 1 ms of CPU time per second.
 const ASK: Duration = Duration::from_millis(50);
 
-/// Maximum time until a client has a watch again. Its pause after a failure is at most a minute.
+/// Maximum time from the expiry of a revision until the client has opened a new watch. The backoff of a
+/// client is at most one minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// The start of a phase.
+/// The time at which a phase starts, and the CPU time that the process has used until then.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     at: Instant,
@@ -35,7 +39,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// Returns the current time and CPU time.
+    /// Records the current time and the CPU time used so far.
     #[must_use]
     #[expect(
         clippy::new_without_default,
@@ -48,7 +52,7 @@ impl Start {
         }
     }
 
-    /// Returns the seconds and CPU seconds since the start.
+    /// Returns the wall time and the CPU time since this start, in seconds.
     #[must_use]
     pub fn spent(&self) -> (f64, f64) {
         let cpu = cpu_time().saturating_sub(self.cpu);
@@ -125,8 +129,11 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
     Ok(())
 }
 
-/// Measures relists. After the expiry it waits for a new watch and sends one event; the client delivers the
-/// event after all changes of the list, so its arrival ends the relist.
+/// Measures `times` relists, and writes their mean cost to `line`.
+///
+/// Each relist has four steps: expire the revision, wait until the source accepts a new watch, send one
+/// event, and wait until the handler receives this event. The client delivers the event after all changes of
+/// the list, so the event marks the end of the relist.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the number of relists is far below 2^52"

@@ -1,11 +1,11 @@
-//! CPU time and resident memory of this process, as reported by the kernel.
+//! Reads the CPU time and the resident memory of this process from the kernel.
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns the CPU time of all threads of this process, including ended ones, user and system.
+/// Returns the user and system CPU time of all threads of this process, including threads that have ended.
 pub fn cpu_time() -> Duration {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     // Neither is negative: the clock starts at zero with the process.
@@ -13,20 +13,20 @@ pub fn cpu_time() -> Duration {
     Duration::from_secs(seconds) + Duration::from_nanos(nanos)
 }
 
-/// Returns the resident memory of this process, in KiB.
+/// Returns the current resident memory of this process, in KiB.
 ///
 /// # Errors
-/// Returns an error without Linux's `/proc`.
+/// Returns an error if Linux's `/proc` is not available.
 pub fn resident_kib() -> Result<u64> {
     Memory::read().map(|memory| memory.resident)
 }
 
-/// Resident memory, in KiB.
+/// Resident memory of this process, in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
     /// Current resident memory.
     pub(crate) resident: u64,
-    /// Peak since the start of the process, or since [`reset_peak`].
+    /// Peak resident memory since the start of the process, or since the last call of [`reset_peak`].
     pub(crate) peak: u64,
 }
 
@@ -48,7 +48,7 @@ impl Memory {
     }
 }
 
-/// Resets the peak to the current resident memory.
+/// Resets the kernel's peak of this process (`VmHWM`) to the current resident memory.
 pub(crate) fn reset_peak() -> Result<()> {
     // proc(5): 5 resets the peak resident set size.
     fs::write("/proc/self/clear_refs", "5").context("cannot reset the peak memory")

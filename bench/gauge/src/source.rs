@@ -1,4 +1,7 @@
-//! Commands for the source: send events, end all watches, expire revisions.
+//! Sends commands to the neutral source: send events, end all watches, expire revisions.
+//!
+//! A real API server accepts no such commands. For a real server, this module prints a line, and the parent
+//! process then changes objects. This module does not list or watch objects.
 
 use std::io::Write as _;
 
@@ -10,12 +13,13 @@ use tokio::{
 
 use crate::flags::Server;
 
-/// The server that a measured program reads from.
+/// The server from which the measured program reads. Only the neutral source accepts commands.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// The neutral source, which accepts commands.
+    /// The neutral source, a server of generated objects for benchmarks.
     Neutral(Neutral),
-    /// A real server. The parent process changes its objects when this program prints `ready`.
+    /// A real API server. The parent process changes objects on this server when the measured program prints
+    /// `ready`.
     Real,
 }
 
@@ -27,7 +31,7 @@ impl Source {
         }
     }
 
-    /// Reports to the parent process that the first list has been delivered. Does nothing for the neutral
+    /// Prints `synced` for the parent process if the server is a real one. Does nothing for the neutral
     /// source.
     pub(crate) fn synced(&self) -> Result<()> {
         match self {
@@ -36,8 +40,11 @@ impl Source {
         }
     }
 
-    /// Requests `events` events for open watches, at `rate` per second (0: as fast as clients read). Returns
-    /// when the neutral source has sent the last event, or immediately for a real server.
+    /// Requests `events` events for the open watches, at `rate` events per second. A `rate` of 0 requests
+    /// them as fast as the clients read.
+    ///
+    /// Returns when the neutral source has sent the last event. For a real server, prints `ready` and returns
+    /// immediately.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         match self {
             Self::Neutral(source) => source.emit(events, rate).await,
@@ -45,7 +52,10 @@ impl Source {
         }
     }
 
-    /// Returns the neutral source. Only it can expire revisions and count watches.
+    /// Returns the neutral source, which can expire revisions and count watches.
+    ///
+    /// # Errors
+    /// Returns an error for a real server, which can't expire revisions on request.
     pub(crate) fn neutral(&self) -> Result<&Neutral> {
         match self {
             Self::Neutral(source) => Ok(source),
@@ -62,14 +72,16 @@ fn print(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }
 
-/// The neutral source at an address. Each command opens its own connection, so that no connection is shared
-/// with the measured client.
+/// The neutral source, a server of generated objects, at one address. Each command opens its own connection,
+/// so no connection is shared with the measured client.
 #[derive(Clone, Debug)]
 pub(crate) struct Neutral {
     authority: String,
 }
 
 impl Neutral {
+    /// Creates the sender of commands to the neutral source at the address `server`.
+    ///
     /// # Errors
     /// Returns an error if the address does not start with `http://`.
     pub(crate) fn new(server: &str) -> Result<Self> {
@@ -82,19 +94,20 @@ impl Neutral {
         Ok(Self { authority })
     }
 
-    /// Sends `events` events to open watches, and returns when the last has been sent.
+    /// Requests `events` events for the open watches, at `rate` events per second. Returns when the source
+    /// has sent the last event.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         self.post(&format!("/emit?n={events}&rate={rate}")).await
     }
 
-    /// Ends all watches and expires the revision: the next watch that resumes from an old revision receives
-    /// 410.
+    /// Expires all revisions so far, and then ends all watches. A watch that resumes from an expired revision
+    /// receives status 410.
     pub(crate) async fn expire(&self) -> Result<()> {
         self.post("/expire").await?;
         self.post("/cut").await
     }
 
-    /// Returns the number of watches that the source has accepted.
+    /// Returns the number of watches that the source has accepted since it started.
     pub(crate) async fn watches(&self) -> Result<u64> {
         let answer = self.ask("GET", "/stats").await?;
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -107,7 +120,10 @@ impl Neutral {
         self.ask("POST", path).await.map(drop)
     }
 
-    /// Sends a request and returns the complete response.
+    /// Sends a request to the source, and returns the complete response with its headers.
+    ///
+    /// # Errors
+    /// Returns an error if the connection fails or the status is not 2xx.
     async fn ask(&self, method: &str, path: &str) -> Result<String> {
         let Self { authority } = self;
         let what = || format!("{method} http://{authority}{path}");
@@ -135,7 +151,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a source that responds once, and a future that returns the request.
+    /// Returns a source that sends `answer` to the first request, and a future that serves and returns this
+    /// request.
     async fn answering(answer: &'static str) -> (Neutral, impl Future<Output = String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let source = Neutral::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();

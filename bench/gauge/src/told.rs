@@ -1,4 +1,7 @@
-//! Counts of the events that a handler has received. The handler writes them; the run waits for them.
+//! Counts the events that a handler has received.
+//!
+//! The handler records each event. [`observe()`](crate::observe()) reads the counts, and waits until the
+//! handler has received a given number of updates.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -11,16 +14,17 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::latencies::Latencies;
 
-/// Maximum time without an event while a run waits for one. The relist of the slowest peer takes about 30 s,
-/// and its pause after a failure at most a minute.
+/// Maximum time without an update while a run waits for updates. The relist of the slowest peer takes about
+/// 30 s, and the backoff of this peer is at most one minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// The counts of one handler.
+/// Numbers of events that one handler has received, and the latencies of these events.
 #[derive(Debug, Default)]
 pub struct Told {
     added: AtomicU64,
     updated: AtomicU64,
-    /// What the handler found in objects. Kept so that the compiler does not remove the reads.
+    /// Sum of the `containers` arguments of [`added`](Self::added). The sum prevents the compiler from
+    /// removing the reads of the objects.
     containers: AtomicU64,
     awaited: AtomicU64,
     reached: Notify,
@@ -28,16 +32,16 @@ pub struct Told {
 }
 
 impl Told {
-    /// Records a new object. `containers` is its number of containers, or a substitute if the handler reads
-    /// only keys.
+    /// Records an added object. `containers` is the number of containers of the object. A handler that reads
+    /// only keys passes any number derived from the key.
     pub fn added(&self, containers: usize) {
         self.added.fetch_add(1, Ordering::Relaxed);
         self.containers
             .fetch_add(containers as u64, Ordering::Relaxed);
     }
 
-    /// Records an update. `sent` is its time stamp (`bench/ts`, nanoseconds since 1970), if the handler reads
-    /// objects.
+    /// Records an updated object. `sent` is the object's time stamp: the annotation `bench/ts`, in
+    /// nanoseconds since 1970. It is `None` if the handler reads only keys.
     pub fn updated(&self, sent: Option<&str>) {
         if let Some(sent) = sent.and_then(|sent| sent.parse::<u64>().ok()) {
             self.latencies.lock().push(now().saturating_sub(sent));
@@ -58,7 +62,7 @@ impl Told {
         self.updated.load(Ordering::SeqCst)
     }
 
-    /// Returns when the handler has received this number of updates since the program started.
+    /// Waits until the handler has received at least `count` updates since the program started.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future loses no update.

@@ -1,11 +1,11 @@
-//! Prints the memory of objects that `serde_json` and the informer decode, the minimum that their types need,
-//! and the time of decoding.
+//! Measures the memory and the decoding time of objects that `serde_json` and the informer decode.
 //!
-//! The minimum (floor) is the memory of a clone: `Vec` and `String` clone into allocations without spare
-//! capacity, and a `BTreeMap` into nodes like its own. The informer's count is its own estimate of an
-//! object's memory. Bytes are those requested from the allocator, which adds overhead per block.
+//! The program prints a table that compares both decoders with a minimum, the floor. The floor is the memory
+//! of a clone of the objects. Cloned strings and vectors have no spare capacity, and a cloned map has the
+//! same number of nodes. The column `our count` has the informer's own estimate of the memory. All memory
+//! figures are the bytes requested from the allocator, without the allocator's overhead per block.
 //!
-//! It does not measure an informer; `subject` does.
+//! This program does not measure a running informer; the program `subject` does.
 
 use std::{alloc::System, hint::black_box, io::Write as _, sync::Arc, time::Duration};
 
@@ -41,7 +41,7 @@ struct Flags {
     resident: bool,
 }
 
-/// Memory requested from the allocator and not yet freed.
+/// Memory that a closure requested from the allocator and has not freed.
 #[derive(Clone, Copy)]
 struct Held {
     bytes: usize,
@@ -106,7 +106,8 @@ fn json(corpus: &Corpus, at: usize) -> Vec<u8> {
     json
 }
 
-/// Returns the minimum memory of this number of pods, in KiB: requested from the allocator, and resident.
+/// Returns the minimum memory of `pods` decoded pods, in KiB, as two numbers: the memory requested from the
+/// allocator, and the growth of the resident memory.
 fn floor(pods: usize) -> Result<(u64, u64)> {
     let corpus = Corpus::new(CorpusKind::Pods, pods, 1)?;
     let mut kept = Vec::with_capacity(pods);
@@ -170,7 +171,8 @@ fn held<T>(make: impl FnOnce() -> T) -> (Held, T) {
     (Held { bytes, blocks }, value)
 }
 
-/// Returns the shortest time per object of each decoder. Rounds alternate between the two.
+/// Returns the mean time per object in the fastest round of each decoder: first `theirs`, then `ours`. Each
+/// round runs both decoders.
 fn fastest<K>(
     all: &[Vec<u8>],
     rounds: usize,

@@ -1,52 +1,56 @@
-//! The measured cases: programs with their arguments, and the names that tables and goals use for them.
+//! Defines the measured cases: each case is a program with its arguments and a name.
+//!
+//! The tables and the performance goals refer to a case by its name. This module does not run a program.
 
 use crate::{
     plan::{Plan, RATES, Topic},
     samples::Samples,
 };
 
-/// Forms of the objects in our cache, as in `subject --store`.
+/// Object formats in the cache of this project's informer: the values of `subject --store`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
-/// kube-rs with its default initial list.
+/// Name of the case that runs kube-rs with its default initial list, which is in pages.
 pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 
-/// kube-rs with its default initial list and the system's allocator.
+/// Name of the case that runs kube-rs with its default initial list and the system's allocator.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
-/// The minimum memory of the objects of a typed cache, as the sizes of their allocations.
+/// Name of the case that measures the minimum memory of the objects in a typed cache, as the bytes requested
+/// from the allocator.
 pub(crate) const FLOOR: &str = "floor of the types";
 
-/// The same as resident memory.
+/// Name of the case that measures the minimum memory of the objects in a typed cache, as resident memory.
 pub(crate) const FLOOR_RESIDENT: &str = "floor of the types, resident";
 
-/// A program that is built and run.
+/// A program that the runner builds and starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Subject,
-    /// With the system's allocator.
+    /// The program `subject`, the informer of this project, with the system's allocator instead of jemalloc.
     SubjectSystem,
     ClientGo,
     KubeRs,
-    /// With the system's allocator.
+    /// The kube-rs program with the system's allocator instead of jemalloc.
     KubeRsSystem,
-    /// No informer: clones of decoded objects.
+    /// The program `heap`, which runs no informer and measures the memory of clones of decoded objects.
     Heap,
-    /// The source itself.
+    /// The neutral source, run alone to print the sizes of its objects.
     Source,
 }
 
-/// One program with its arguments.
+/// One measurement: a program, its arguments, and the size of the source that the program reads from.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) arguments: Vec<String>,
-    /// Number of pods of the source; `None` runs without a source.
+    /// Number of pods in the source. `None` runs the program without a source.
     pub(crate) source: Option<u32>,
-    /// Number of rounds, from the first, in which the case is measured.
+    /// Number of rounds that measure this case, starting with the first round.
     pub(crate) rounds: usize,
-    /// Name of the same case with fewer pods, and how many times as many pods this case has.
+    /// Name of the same case with fewer pods, and the factor by which this case has more pods. `None` for a
+    /// case that runs without an estimate of its memory.
     smaller: Option<(String, u32)>,
 }
 
@@ -62,15 +66,18 @@ impl Case {
         }
     }
 
-    /// Appends arguments.
+    /// Appends `arguments`, separated by white space, to the arguments of the program.
     fn with(mut self, arguments: &str) -> Self {
         let arguments = arguments.split_whitespace().map(str::to_owned);
         self.arguments.extend(arguments);
         self
     }
 
-    /// Returns whether the machine has enough memory for this case, estimated from the peak of the smaller
-    /// case. Without a measurement of the smaller case, returns false.
+    /// Returns whether the machine has enough memory for this case.
+    ///
+    /// The estimate is the peak memory of the same case with fewer pods, multiplied by the factor in
+    /// `smaller`. Returns true if `smaller` is `None`, and false if the case with fewer pods was not
+    /// measured.
     pub(crate) fn has_room(&self, samples: &Samples, available_kib: f64) -> bool {
         let Some((smaller, times)) = &self.smaller else {
             return true;
@@ -81,7 +88,7 @@ impl Case {
     }
 }
 
-/// Returns the cases of a plan, in the order in which they are measured.
+/// Returns the cases for the topics of `plan`, in the order in which the runner measures them.
 pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     let mut cases = Vec::new();
     if plan.has(&[Topic::Corpora]) {
@@ -116,7 +123,7 @@ pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     cases
 }
 
-/// Returns the cases with an informer that reads from the source.
+/// Returns the cases in which an informer reads from the source.
 fn observed(plan: &Plan) -> Vec<Case> {
     let ours = STORES.into_iter().flat_map(|store| {
         ["objects", "keys"].map(|handler| {
@@ -174,8 +181,8 @@ fn observed(plan: &Plan) -> Vec<Case> {
         .collect()
 }
 
-/// Returns the descriptions of the corpora. They are measured once, because every round gives the same
-/// result.
+/// Returns the cases that print the object sizes of each corpus. Each case runs in one round only, because
+/// every round gives the same result.
 fn corpora(plan: &Plan) -> [Case; 4] {
     [
         ("pods", "pods"),
@@ -192,7 +199,8 @@ fn corpora(plan: &Plan) -> [Case; 4] {
     })
 }
 
-/// Returns the floors of the types. They are measured once, because every round gives the same result.
+/// Returns the cases that measure the minimum memory of decoded pods. Each case runs in one round only,
+/// because every round gives the same result.
 fn floors(plan: &Plan) -> [Case; 2] {
     let asked = format!("--floor {}", plan.pods);
     [(FLOOR, ""), (FLOOR_RESIDENT, "--resident")].map(|(name, more)| Case {
@@ -201,15 +209,15 @@ fn floors(plan: &Plan) -> [Case; 2] {
     })
 }
 
-/// Returns the name of a case at a fixed rate.
+/// Returns the name of the case `name` when it runs at a fixed rate of events per second.
 pub(crate) fn at_rate(name: &str, rate: usize) -> String {
     format!("{name} at {rate}/s")
 }
 
 fn paced(plan: &Plan) -> Vec<Case> {
     let at = |rate| {
-        // At the higher rate these events include a garbage collection of client-go; those of two seconds may
-        // not.
+        // At the higher rate, the full plan's ten seconds of events include a garbage collection of
+        // client-go. Two seconds of events may not include one.
         let events = plan.paced * rate;
         growing().into_iter().map(move |case| Case {
             name: at_rate(&case.name, rate),
@@ -220,18 +228,20 @@ fn paced(plan: &Plan) -> Vec<Case> {
     RATES.into_iter().flat_map(at).collect()
 }
 
-/// Returns the same subcommand of our program and of client-go.
+/// Returns two cases that run the same subcommand: one with the program of this project, one with
+/// client-go's.
 fn both(what: &str, arguments: &str) -> [Case; 2] {
     [("ours", Program::Subject), ("client-go", Program::ClientGo)]
         .map(|(name, program)| Case::new(&format!("{name}, {what}"), program, arguments))
 }
 
-/// Returns the name of a case with this number of pods.
+/// Returns the name of the case `name` when the source has `pods` pods.
 pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns one case of each kind of program, with a handler that reads objects.
+/// Returns one case for each kind of program, with a handler that reads objects. These cases are measured at
+/// fixed event rates and at increasing numbers of objects.
 pub(crate) fn growing() -> Vec<Case> {
     let ours = STORES.map(|store| {
         let name = format!("ours, {store}");

@@ -1,7 +1,9 @@
-//! Builds, starts and ends the programs.
+//! Builds, starts and stops the measured programs and the neutral source.
 //!
-//! Guarantees: at most one measured program and at most one source run at a time. Both have ended when
-//! [`Programs::run`] returns, also after an error.
+//! Guarantees: at most one measured program and at most one source run at a time. When [`Programs::run`]
+//! returns, both processes have ended, also after an error.
+//!
+//! This module does not interpret the output of the programs.
 
 use std::{
     env,
@@ -18,20 +20,20 @@ use clap::ValueEnum;
 
 use crate::case::{Case, Program};
 
-/// Maximum run time of a program. client-go with JSON needs ten minutes for a million objects.
+/// Maximum run time of a program. client-go with JSON needs ten minutes for one million objects.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Seed of the pods; every run has the same ones.
+/// Seed with which the source generates its pods. All runs use the same seed, so they serve the same pods.
 const SEED: &str = "1";
 
-/// Paths of the programs.
+/// Paths of the benchmark programs, and the rule by which the source splits responses into chunks.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,
     chunks: Chunks,
 }
 
-/// Where the source splits lists and watches into chunks, as in `source --chunks`.
+/// The points at which the source splits list and watch responses into chunks, as in `source --chunks`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Chunks {
     /// At the same points as kube-apiserver
@@ -48,8 +50,8 @@ pub(crate) fn root() -> Result<&'static Path> {
 }
 
 impl Programs {
-    /// Returns the programs of the tree at `root`, which need not be built yet. `chunks` is passed to the
-    /// source.
+    /// Returns the paths of the programs in the source tree at `root`. The programs need not be built yet.
+    /// `chunks` is passed to the source as `--chunks`.
     pub(crate) fn of(root: &Path, chunks: Chunks) -> Self {
         let bench = root.join("bench");
         let release = target(&bench).join("release");
@@ -60,8 +62,8 @@ impl Programs {
         }
     }
 
-    /// Builds client-go's program, and in release mode the packages that these arguments of `cargo build`
-    /// select.
+    /// Builds the client-go program, and the selected Rust packages in release mode. `selected` has the
+    /// arguments of `cargo build` that select the packages.
     ///
     /// # Errors
     /// Returns an error if a build fails.
@@ -100,7 +102,8 @@ impl Programs {
     /// Returns the names and versions of the compilers and of the compared libraries.
     ///
     /// # Errors
-    /// Returns an error if a tool fails or a lock file has no such version.
+    /// Returns an error if a compiler does not run, or if `go.mod` or `Cargo.lock` has no version of a
+    /// library.
     pub(crate) fn versions(&self) -> Result<Vec<(String, String)>> {
         let mut rustc = Command::new("rustc");
         let rust = answer(rustc.arg("--version"))?;
@@ -123,11 +126,11 @@ impl Programs {
         versions.into_iter().map(version).collect()
     }
 
-    /// Runs one case and returns its line of JSON.
+    /// Runs one case, and returns the line of JSON that the program printed.
     ///
     /// # Errors
-    /// Returns an error if the program fails or does not close its output within [`LIMIT`], or if its source
-    /// does not start.
+    /// Returns an error if the program fails, if it does not close its output within [`LIMIT`], or if the
+    /// source that the case needs does not start.
     pub(crate) fn run(&self, case: &Case) -> Result<String> {
         let mut program = Command::new(self.path(case.program));
         program.args(&case.arguments);
@@ -167,7 +170,7 @@ impl Chunks {
     }
 }
 
-/// A running source; dropping it ends the process.
+/// A running process of the neutral source. Dropping this value kills the process.
 struct Source {
     address: String,
     _process: Ended,
@@ -204,7 +207,7 @@ impl Source {
     }
 }
 
-/// A process that is killed when this value is dropped.
+/// A child process. Dropping this value kills the process and waits for its end.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -215,7 +218,7 @@ impl Drop for Ended {
     }
 }
 
-/// Returns the target folder of Cargo for the workspace in this folder.
+/// Returns the folder into which Cargo builds the workspace at the path `workspace`.
 pub(crate) fn target(workspace: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from)
 }
@@ -238,7 +241,7 @@ fn answer(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Returns the version of a module that a `go.mod` requires.
+/// Returns the required version of `module`. `modules` is the text of a `go.mod`.
 fn required(modules: &str, module: &str) -> Option<String> {
     modules.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -246,7 +249,7 @@ fn required(modules: &str, module: &str) -> Option<String> {
     })
 }
 
-/// Returns the version of a package in a `Cargo.lock`.
+/// Returns the version of `package`. `lock` is the text of a `Cargo.lock`.
 fn locked(lock: &str, package: &str) -> Option<String> {
     let name = format!("name = \"{package}\"");
     let mut lines = lock.lines().skip_while(|line| *line != name);

@@ -1,19 +1,19 @@
-//! Writes tables into `BENCHMARKING.md` and `README.md`.
+//! Replaces the measured tables in `BENCHMARKING.md` and `README.md`.
 //!
-//! Guarantees: only the text between `<!-- measured: NAME -->` and `<!-- end -->` changes. A name without
-//! such a place is an error, so that no table is lost.
+//! Guarantees: a write changes only the text between `<!-- measured: NAME -->` and `<!-- end -->`. If the
+//! document has no such comments for the name of a table, the write fails, so no table is lost.
 //!
-//! It does not write the prose around the tables.
+//! This module does not write the text around the tables.
 
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// A document, and the tables that were set but have no place in it.
+/// The text of a Markdown file whose measured tables can be read and replaced.
 pub(crate) struct Document {
     path: PathBuf,
     text: String,
-    /// Names of the tables without a place.
+    /// Names of the tables that were set but have no comments `<!-- measured: NAME -->` in the document.
     lost: Vec<String>,
 }
 
@@ -25,7 +25,8 @@ impl Document {
         Ok(Self { path, text, lost })
     }
 
-    /// Replaces the table with this name.
+    /// Replaces the content of the table `name` by `table`. If the document has no such table,
+    /// [`write`](Self::write) reports the error.
     pub(crate) fn set(&mut self, name: &str, table: &str) {
         match replaced(&self.text, name, table) {
             Some(text) => self.text = text,
@@ -33,8 +34,8 @@ impl Document {
         }
     }
 
-    /// Returns a cell: `name` is the name of the table, `row` the first cell of its row, `column` the head of
-    /// its column.
+    /// Returns one cell of the table `name`. `row` is the first cell of the row, and `column` is the head of
+    /// the column. Returns `None` if the table has no such cell.
     pub(crate) fn cell(&self, name: &str, row: &str, column: &str) -> Option<&str> {
         let (_, table, _) = parts(&self.text, name)?;
         let mut at = None;
@@ -57,7 +58,8 @@ impl Document {
     /// Writes the document to its file.
     ///
     /// # Errors
-    /// Returns an error if a table has no place, or the file can't be written.
+    /// Returns an error if a table was set that the document does not contain, or if the file can't be
+    /// written.
     pub(crate) fn write(&self) -> Result<()> {
         let path = self.path.display();
         if !self.lost.is_empty() {
@@ -72,8 +74,9 @@ fn replaced(text: &str, name: &str, table: &str) -> Option<String> {
     Some(format!("{before}\n{}\n\n{after}", table.trim()))
 }
 
-/// Splits the text into three parts: up to the opening comment, between the comments, and from the closing
-/// comment.
+/// Splits the text of a document at the table `name` into three parts: the text up to and including the
+/// opening comment, the table, and the text from the closing comment. Returns `None` if the text has no such
+/// table.
 fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let opening = format!("<!-- measured: {name} -->\n");
     let begin = text.find(&opening)? + opening.len();
@@ -81,7 +84,7 @@ fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     Some((&text[..begin], &text[begin..end], &text[end..]))
 }
 
-/// Returns the cells of a table row, or none for any other line.
+/// Returns the cells of a row of a Markdown table. Returns no cells for any other line.
 fn cells(line: &str) -> Vec<&str> {
     let row = line.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
     row.map_or_else(Vec::new, |row| row.split('|').map(str::trim).collect())
@@ -92,7 +95,7 @@ mod tests {
     use super::*;
 
     impl Document {
-        /// Returns a document without a file.
+        /// Creates a document with this text that belongs to no file.
         pub(crate) fn of(text: &str) -> Self {
             Self {
                 path: PathBuf::new(),

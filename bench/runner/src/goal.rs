@@ -1,4 +1,6 @@
-//! The performance goals, and whether the samples reach them.
+//! Defines the performance goals, and calculates the value of each goal from the measured samples.
+//!
+//! This module does not print the goals; the module `table` does.
 
 use crate::{
     case::{FLOOR, FLOOR_RESIDENT, KUBE_RS_AS_IT_COMES, KUBE_RS_PAGED, at_rate, of_size},
@@ -6,15 +8,15 @@ use crate::{
     samples::Samples,
 };
 
-/// Forms of our cache that have goals. A form that was not measured has no rows.
+/// Object formats in the cache of this project's informer that have goals: the values of `subject --store`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
-/// A limit for a value or a ratio.
+/// The limit that the value of a goal must not cross.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Bound {
     AtMost(f64),
     AtLeast(f64),
-    /// No limit; the value is only shown.
+    /// No limit. The table shows the value without a verdict.
     Shown,
 }
 
@@ -28,23 +30,25 @@ impl Bound {
     }
 }
 
-/// How the value of a goal is calculated.
+/// The calculation of a goal's value from the medians of measured cases.
 #[derive(Clone, Debug)]
 enum Value {
-    /// Our median divided by that of another case.
+    /// The median of the goal's case divided by the median of the case `theirs`.
     Ratio { theirs: String },
-    /// Our median, converted to another unit.
+    /// The median of the goal's case multiplied by `factor`, which converts the unit.
     Alone { factor: f64 },
-    /// The cost of one more handler: (our median with 64 handlers − our median with one) / 63.
+    /// The cost of one additional handler. It is the median of the goal's case, which has 64 handlers, minus
+    /// the median of the case `one`, which has one handler, divided by 63.
     PerHandler { one: String },
 }
 
-/// One row of a table of goals.
+/// A performance goal: a value calculated from the samples, and the limit for this value. Each goal is one
+/// row of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Goal {
     pub(crate) topic: Topic,
     pub(crate) what: &'static str,
-    /// Name of our case.
+    /// Name of the goal's case, which runs the informer of this project.
     pub(crate) case: String,
     field: &'static str,
     value: Value,
@@ -70,7 +74,8 @@ impl Goal {
         }
     }
 
-    /// Returns the name of the case to compare with, or an empty text.
+    /// Returns the name of the case with which the goal compares its own case. Returns an empty string if the
+    /// goal compares nothing.
     pub(crate) fn against(&self) -> &str {
         match &self.value {
             Value::Ratio { theirs } => theirs,
@@ -79,7 +84,8 @@ impl Goal {
         }
     }
 
-    /// Returns the value of the goal, or `None` if it was not measured.
+    /// Calculates the value of the goal from the medians in `samples`. Returns `None` if a case of the goal
+    /// was not measured, or if the ratio has a divisor of zero.
     pub(crate) fn value(&self, samples: &Samples) -> Option<f64> {
         let ours = samples.median(&self.case, self.field)?;
         match &self.value {
@@ -98,7 +104,7 @@ const PROTOBUF_KEYS: &str = "client-go, protobuf, keys";
 const JSON: &str = "client-go, JSON";
 const KUBE_RS: &str = "kube-rs";
 
-/// Returns all goals, in the order of the tables.
+/// Returns all goals, in the order of their rows in the tables.
 pub(crate) fn goals() -> Vec<Goal> {
     let mut goals = Vec::new();
     for store in STORES {
@@ -131,8 +137,10 @@ fn of_sync(ours: &str) -> Vec<Goal> {
     ]
 }
 
-/// Returns the goals of memory. The limits relative to peers apply to packed objects; typed objects have a
-/// limit relative to the floor of their types.
+/// Returns the memory goals of the case `ours`, whose cache has the object format `store`.
+///
+/// Packed objects have limits relative to client-go and kube-rs. Typed objects have a limit relative to the
+/// minimum memory of their types.
 fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
     let at_most = |limit| match store {
         "packed" => Bound::AtMost(limit),

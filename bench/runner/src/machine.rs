@@ -1,13 +1,14 @@
-//! Hardware and settings of a measurement, as a reader needs them to repeat it.
+//! Reads the hardware, the environment and the free memory of the machine that runs the measurements.
 
 use std::{fmt::Write as _, fs, thread};
 
 use anyhow::{Context as _, Result};
 
-/// Returns the settings as a Markdown list.
+/// Returns a Markdown list of the hardware, the settings and the given library versions, so that a reader can
+/// repeat the measurement.
 ///
 /// # Errors
-/// Returns an error without Linux's `/proc`.
+/// Returns an error if Linux's `/proc` is not available.
 pub(crate) fn settings(versions: &[(String, String)]) -> Result<String> {
     let cpu = read("/proc/cpuinfo")?;
     let kernel = read("/proc/sys/kernel/osrelease")?;
@@ -44,7 +45,7 @@ pub(crate) fn settings(versions: &[(String, String)]) -> Result<String> {
 /// Returns the memory that is available to a new program, in KiB.
 ///
 /// # Errors
-/// Returns an error without Linux's `/proc`.
+/// Returns an error if Linux's `/proc` is not available.
 pub(crate) fn available_kib() -> Result<f64> {
     let memory = read("/proc/meminfo")?;
     let available = field(&memory, "MemAvailable").context("/proc/meminfo has no MemAvailable")?;
@@ -59,7 +60,7 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("can't read {path}"))
 }
 
-/// Returns the value of the first line `name: value` with this name.
+/// Returns the value of the first line of `text` that has the form `name: value` with the given name.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (before, value) = line.split_once(':')?;

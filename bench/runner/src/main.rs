@@ -1,10 +1,12 @@
-//! `cargo xtask bench`: measures our informer and its peers with the neutral source.
+//! `cargo xtask bench`: compares the informer of this project with client-go and kube-rs.
 //!
-//! Guarantees: each program is a release build, and runs alone with a newly started source. Programs
+//! All clients read from the neutral source, a server of generated objects.
+//!
+//! Guarantees: each program is a release build, and runs alone with a newly started source. The programs
 //! alternate within a round (ABC ABC …), so that other load on the machine affects all of them. A figure is
 //! the median of the rounds, followed by the minimum and the maximum.
 //!
-//! It does not measure the cost for a server; `cargo xtask bench real` does.
+//! This command does not measure the cost for an API server; `cargo xtask bench real` does.
 
 mod output;
 mod machine;
@@ -35,7 +37,7 @@ use self::{
     samples::Samples,
 };
 
-/// Command-line options.
+/// Command-line options of `cargo xtask bench`.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask bench",
@@ -127,7 +129,8 @@ fn run(options: &Options) -> Result<()> {
     readme.write()
 }
 
-/// Measures each case once per round.
+/// Runs the cases of `plan` that `wanted` selects, and returns their results. Each round runs each case once.
+/// Skips a case that needs more memory than is available.
 fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> Result<Samples> {
     let mut samples = Samples::default();
     let cases: Vec<_> = case::cases(plan).into_iter().filter(wanted).collect();
@@ -146,7 +149,7 @@ fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> 
     Ok(samples)
 }
 
-/// Draws the plots of the topic `scale`.
+/// Writes the plots of time and memory by number of objects into `folder`.
 fn draw(folder: &Path, samples: &Samples) -> Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("can't create {}", folder.display()))?;

@@ -1,4 +1,4 @@
-//! Options of all measurements.
+//! Defines the command-line options that `cargo xtask bench` and `cargo xtask bench real` share.
 
 use std::path::PathBuf;
 
@@ -22,15 +22,15 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Returns whether the programs must be built.
+    /// Returns whether the runner must build the programs before the measurement.
     pub(crate) fn builds(&self) -> bool {
         !self.built && self.log.is_none()
     }
 
-    /// Returns the samples of an earlier run, if its log is given.
+    /// Returns the samples of the run whose log `--log` names. Returns `None` without `--log`.
     ///
     /// # Errors
-    /// Returns an error if the file can't be read or is not such a log.
+    /// Returns an error if the file can't be read or is not the log of a run.
     pub(crate) fn logged(&self) -> Result<Option<Samples>> {
         let Some(log) = &self.log else {
             return Ok(None);

@@ -1,10 +1,10 @@
-//! Standard output of the program.
+//! Writes to the standard output of the runner.
 
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
 
-/// Prints a text and a line break.
+/// Prints `text` and a line break to standard output.
 ///
 /// # Errors
 /// Returns an error if standard output is closed.

@@ -1,8 +1,8 @@
-//! Topics and sizes of a run.
+//! Defines the topics that a run measures, and the numbers of objects, events and rounds of the run.
 
 use clap::ValueEnum;
 
-/// Topic of a table.
+/// A subject of measurement, with its own tables in `BENCHMARKING.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Topic {
     /// Sizes of the objects in the source.
@@ -23,32 +23,33 @@ pub(crate) enum Topic {
     Scale,
 }
 
-/// Sizes of a run.
+/// The topics that a run measures, and the number of pods, events and other inputs of each measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) pods: u32,
     pub(crate) topics: Vec<Topic>,
-    /// Number of events sent without a rate limit.
+    /// Number of events that the source sends without a rate limit.
     pub(crate) events: usize,
-    /// Seconds of events at each of [`RATES`].
+    /// Duration of the events that the source sends at each of the fixed [`RATES`], in seconds.
     pub(crate) paced: usize,
     pub(crate) relists: usize,
     pub(crate) readers: &'static [usize],
-    /// Seconds of reading.
+    /// Duration of each measurement of cache reads, in seconds.
     pub(crate) seconds: usize,
-    /// Number of keys that pass through the work queue.
+    /// Number of keys that the measurement of the work queue adds, gets and finishes.
     pub(crate) items: usize,
-    /// Number of events that are delivered to many handlers.
+    /// Number of events in the measurement that delivers each event to many handlers.
     pub(crate) fanned_out: usize,
     pub(crate) scale: &'static [u32],
 }
 
-/// Rates of the latency measurements, in events per second: below the throughput of every program.
+/// Fixed rates at which latencies are measured, in events per second. Every program can receive more events
+/// per second than these rates.
 pub(crate) const RATES: [usize; 2] = [1_000, 4_000];
 
 impl Plan {
-    /// Returns the plan of the results in `BENCHMARKING.md`.
+    /// Returns the plan of a complete run, whose results are published in `BENCHMARKING.md`.
     pub(crate) fn full(rounds: usize, pods: u32) -> Self {
         Self {
             rounds,
@@ -65,7 +66,7 @@ impl Plan {
         }
     }
 
-    /// Returns a small plan that checks that everything works; its figures are not meaningful.
+    /// Returns a small plan that checks that all measurements run. Its figures are not meaningful.
     pub(crate) fn quick() -> Self {
         Self {
             rounds: 1,

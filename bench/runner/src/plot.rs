@@ -1,6 +1,7 @@
-//! Plots of costs by the number of objects, as SVG.
+//! Draws SVG plots that show measured costs by the number of objects.
 //!
-//! Guarantees: axes start at zero and are linear, so that linear costs are straight lines through the origin.
+//! Guarantees: both axes are linear and start at zero, so a cost that is proportional to the number of
+//! objects is a straight line through the origin.
 
 use std::{ops::Range, path::Path};
 
@@ -20,7 +21,7 @@ use crate::{
     samples::Samples,
 };
 
-/// One plot: a field of each program by the number of objects.
+/// One plot, which has a line for each program: the values of a measured field by the number of objects.
 pub(crate) struct Picture {
     file: &'static str,
     title: &'static str,
@@ -28,7 +29,7 @@ pub(crate) struct Picture {
     factor: f64,
 }
 
-/// All plots.
+/// All plots that a run with the topic `scale` draws.
 pub(crate) const PICTURES: [Picture; 3] = [
     Picture {
         file: "sync.svg",
@@ -52,11 +53,12 @@ pub(crate) const PICTURES: [Picture; 3] = [
 
 const SIZE: (u32, u32) = (800, 480);
 
-/// A name and its points: thousands of objects, and the value.
+/// One line of a plot: the name of the case and its points. A point has the number of objects in thousands,
+/// and the value.
 type Line = (String, Vec<(f64, f64)>);
 
 impl Picture {
-    /// Writes the plot into the folder.
+    /// Writes the plot as an SVG file into `folder`.
     ///
     /// # Errors
     /// Returns an error if the file can't be written.
@@ -83,7 +85,7 @@ impl Picture {
     }
 }
 
-/// Returns the range of an axis, from zero to 5 % above the maximum.
+/// Returns the range of an axis for these values, from zero to 5 % above the maximum.
 fn range(values: impl Iterator<Item = f64>) -> Range<f64> {
     let highest = values.fold(0.0, f64::max);
     0.0..if highest > 0.0 { highest * 1.05 } else { 1.0 }

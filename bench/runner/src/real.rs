@@ -1,10 +1,13 @@
-//! `cargo xtask bench real`: measures what a first list and events cost a real kube-apiserver, by client.
+//! `cargo xtask bench real`: measures the cost of the initial list and of events for a real kube-apiserver,
+//! by client.
 //!
-//! Guarantees: each block of runs starts a new kube-apiserver over the same etcd, so another client's heap
-//! does not influence it; the runs of a block follow each other; blocks of different clients alternate.
+//! Guarantees: each block of runs starts a new kube-apiserver over the same etcd, so the heap that another
+//! client caused has no influence. The runs of a block follow each other. Blocks of different clients
+//! alternate.
 //!
-//! The server collects garbage when its heap has grown, also through earlier runs. A run may contain a whole
-//! collection, up to 1.5 s of CPU time, or none. Therefore the minimum of many runs is compared.
+//! The server collects garbage when its heap has grown, also because of earlier runs. A run may therefore
+//! include a complete collection, up to 1.5 s of CPU time, or no collection. The tables compare the minimum
+//! of many runs.
 
 mod clients;
 mod meter;
@@ -28,7 +31,7 @@ use crate::{
     samples::Samples,
 };
 
-/// Command-line options of the measurement against a real server.
+/// Command-line options of `cargo xtask bench real`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
     /// Number of blocks of runs per client
@@ -56,13 +59,15 @@ pub(crate) struct Options {
     common: Common,
 }
 
-/// Name of the runs without a client: the server's cost of the writes themselves.
+/// Name of the runs without a client. They measure the server's cost of the writes alone.
 const NO_CLIENT: &str = "no client";
 
-/// Name under which `Samples` stores the number and size of the served pods.
+/// Name under which [`Samples`] stores the number of pods in the server, and their mean size in bytes of
+/// JSON.
 const SERVED: &str = "served";
 
-/// Clients and their initial lists. Cases with the same text before the last comma are compared.
+/// Name, program and arguments of each measured client. Clients whose names are equal up to the last comma
+/// differ only in their initial list, and the tables compare them.
 const CASES: [(&str, Program, &str); 8] = [
     ("client-go, protobuf, streaming", Program::ClientGo, ""),
     (
@@ -94,7 +99,7 @@ const CASES: [(&str, Program, &str); 8] = [
     ),
 ];
 
-/// Measures, prints the tables, and writes them to `BENCHMARKING.md`.
+/// Measures the clients, prints the tables, and writes the tables to `BENCHMARKING.md`.
 ///
 /// # Errors
 /// Returns an error if a build, the server or a client fails, or if the process is interrupted.
@@ -133,7 +138,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     document.write()
 }
 
-/// Measures until an interrupt, which drops the measurement and so stops the server and the clients.
+/// Measures all clients. A signal to interrupt or terminate the process stops the measurement, the server and
+/// the clients.
+///
+/// # Errors
+/// Returns an error if the measurement fails or a signal arrives.
 async fn measure_until_interrupted(
     options: &Options,
     programs: &Programs,

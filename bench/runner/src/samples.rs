@@ -1,6 +1,6 @@
-//! The numbers that programs printed, by case and field.
+//! Stores the numbers that the measured programs printed, by case and field, and computes their medians.
 //!
-//! Guarantees: a field that a program prints as `null`, or not at all, has no samples. `bench/README.md`
+//! Guarantees: a field that a program prints as `null` or does not print has no samples. `bench/README.md`
 //! defines the fields.
 
 use std::collections::BTreeMap;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
-/// The samples of all rounds of all cases.
+/// The samples of all rounds. The key has the name of the case and the name of the field.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(BTreeMap<(String, String), Vec<f64>>);
 
-/// Minimum, median and maximum of a field's samples.
+/// The minimum, the median and the maximum of the samples of one field in one case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) least: f64,
@@ -21,8 +21,9 @@ pub(crate) struct Spread {
 }
 
 impl Samples {
-    /// Reads the standard error of a run, which may be incomplete: each line that ends with the name of a
-    /// case is followed by an indented line with its figures.
+    /// Reads samples from the log of a run: the standard error of the runner, which may be incomplete. In the
+    /// log, each line that ends with the name of a case is followed by an indented line with the figures of
+    /// the case.
     ///
     /// # Errors
     /// Returns an error if the figures are not a JSON object.
@@ -45,7 +46,7 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Adds the numbers of a line of JSON.
+    /// Adds the numbers in a line of JSON to the samples of `case`.
     ///
     /// # Errors
     /// Returns an error if the line is not a JSON object.
@@ -78,7 +79,8 @@ impl Samples {
     }
 }
 
-/// Returns the median of sorted numbers: for an even count, the mean of the two in the middle.
+/// Returns the median of sorted numbers, or `None` without numbers. The median of an even count is the mean
+/// of the two numbers in the middle.
 fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;

@@ -1,14 +1,15 @@
-//! The first tables of `BENCHMARKING.md` and `README.md`, with the most important figures.
+//! Writes the summary tables at the start of `BENCHMARKING.md` and `README.md`.
 //!
-//! Guarantees: each figure is the median of another table of `BENCHMARKING.md`, with the same digits. A run
-//! of one topic therefore updates these tables too.
+//! Guarantees: each figure is a median that another table of `BENCHMARKING.md` shows, with the same digits. A
+//! run that measures only one topic therefore also updates the summary tables.
 
 use crate::{document::Document, table::row};
 
-/// Name of the place of both tables.
+/// Name of the summary table in `BENCHMARKING.md` and in `README.md`.
 const PLACE: &str = "summary";
 
-/// Name of a program in these tables, and the name of its case.
+/// The programs in the summary tables. Each entry has the shown name of the program and the name of the case
+/// that has its figures.
 const PROGRAMS: [(&str, &str); 4] = [
     ("kube-informer, typed (default)", "ours, typed"),
     ("kube-informer, packed", "ours, packed"),
@@ -16,13 +17,14 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("kube-rs", "kube-rs"),
 ];
 
-/// Location of a figure in `BENCHMARKING.md`.
+/// One figure of the summary tables, and the location of this figure in the other tables of
+/// `BENCHMARKING.md`.
 struct Figure {
-    /// Name of the figure in these tables.
+    /// Name of the figure in the summary tables.
     head: &'static str,
     table: &'static str,
     column: &'static str,
-    /// Text after the name of the case in the first cell of the row.
+    /// Text that follows the name of the case in the first cell of the row.
     suffix: &'static str,
 }
 
@@ -40,7 +42,8 @@ impl Figure {
         Self { suffix, ..self }
     }
 
-    /// Returns the median, or an empty text if the document has none.
+    /// Returns the median of this figure for `case`. Returns an empty string if the document does not contain
+    /// it.
     fn read<'a>(&self, document: &'a Document, case: &str) -> &'a str {
         let name = format!("{case}{}", self.suffix);
         let cell = document.cell(self.table, &name, self.column);
@@ -49,7 +52,7 @@ impl Figure {
     }
 }
 
-/// The columns of the table in `README.md`.
+/// The columns of the summary table in `README.md`.
 const README: [Figure; 3] = [
     figure("memory, MiB", "memory", "steady, MiB"),
     figure("first sync, s", "sync", "sync, s"),
@@ -58,7 +61,7 @@ const README: [Figure; 3] = [
 
 const MILLION: &str = ", 1000000 pods";
 
-/// The rows of the table in `BENCHMARKING.md`.
+/// The rows of the summary table in `BENCHMARKING.md`.
 const BENCHMARKING: [Figure; 10] = [
     figure("memory, MiB", "memory", "steady, MiB"),
     figure("first sync, s", "sync", "sync, s"),
@@ -72,14 +75,14 @@ const BENCHMARKING: [Figure; 10] = [
     figure("first sync of 1,000,000 pods, s", "scale", "sync, s").of(MILLION),
 ];
 
-/// Replaces both tables.
+/// Replaces the summary tables in both documents. All figures are read from `benchmarking`.
 pub(crate) fn set(benchmarking: &mut Document, readme: &mut Document) {
     readme.set(PLACE, &by_program(benchmarking));
     let table = by_figure(benchmarking);
     benchmarking.set(PLACE, &table);
 }
 
-/// Returns a table with one row per program.
+/// Returns the summary table for `README.md`, which has one row per program.
 fn by_program(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(README.iter().map(|figure| figure.head)));
     table += &rule(README.len());
@@ -90,7 +93,7 @@ fn by_program(document: &Document) -> String {
     table
 }
 
-/// Returns a table with one row per figure.
+/// Returns the summary table for `BENCHMARKING.md`, which has one row per figure.
 fn by_figure(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(PROGRAMS.map(|(name, _)| name)));
     table += &rule(PROGRAMS.len());

@@ -1,4 +1,7 @@
-//! Markdown tables of the samples.
+//! Formats the samples and the performance goals as Markdown tables.
+//!
+//! Guarantees: a program, a field or a goal without samples is omitted. This module does not write files; the
+//! module `document` does.
 
 use std::fmt::Write as _;
 
@@ -9,7 +12,8 @@ use crate::{
     samples::Samples,
 };
 
-/// A column: head, field, factor, and digits after the decimal point.
+/// A column of a table: the head, the name of the shown field, a factor that converts the unit, and the
+/// number of digits after the decimal point.
 type Column = (&'static str, &'static str, f64, usize);
 
 const MIB: f64 = 1.0 / 1024.0;
@@ -67,7 +71,7 @@ const SCALE: &[Column] = &[
     ("steady, MiB", "steady_kib", MIB, 0),
 ];
 
-/// Returns the sections of the document that this plan has measured, by name.
+/// Returns the name and the text of one section of `BENCHMARKING.md` for each topic of `plan`.
 pub(crate) fn sections(plan: &Plan, samples: &Samples) -> Vec<(String, String)> {
     let mut sections = Vec::new();
     for topic in &plan.topics {
@@ -102,7 +106,7 @@ fn columns(topic: Topic) -> (&'static str, &'static [Column]) {
     }
 }
 
-/// Returns the names of the cases in a topic's table.
+/// Returns the names of the cases that have a row in the table of `topic`.
 fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     if topic == Topic::Scale {
         let sizes = |name: &str| plan.scale.iter().map(|pods| of_size(name, *pods)).collect();
@@ -120,8 +124,10 @@ fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     names.filter(|name| !name.ends_with("/s")).collect()
 }
 
-/// Returns a table with a row per case and a column per field: the median, followed by minimum and maximum if
-/// they differ in the shown digits. Cases and fields without samples are omitted.
+/// Returns a table with one row per case and one column per field.
+///
+/// A cell has the median, followed by the minimum and the maximum if their shown digits differ. Cases and
+/// fields without samples are omitted.
 fn figures(names: &[String], columns: &[Column], samples: &Samples) -> String {
     let measured = |column: &&Column| {
         let has = |name: &String| samples.spread(name, column.1).is_some();
@@ -156,7 +162,8 @@ fn cell(name: &str, (_, field, factor, digits): &Column, samples: &Samples) -> S
     }
 }
 
-/// Returns a table with a row per measured goal, or an empty text.
+/// Returns a table with one row for each measured goal of `topic`. Returns an empty string if no goal of the
+/// topic was measured.
 fn reached(topic: Topic, samples: &Samples) -> String {
     let mut rows = String::new();
     for goal in goals().iter().filter(|goal| goal.topic == topic) {
@@ -185,7 +192,8 @@ fn said(reached: bool) -> &'static str {
     if reached { "reached" } else { "not reached" }
 }
 
-/// Formats a value with three significant digits, without decimals from 100 on.
+/// Formats a value with three significant digits. A value of 100 or more has no decimals, and a value below 1
+/// has three.
 pub(crate) fn short(value: f64) -> String {
     let digits = match value.abs() {
         above if above >= 99.95 => 0,
@@ -196,7 +204,7 @@ pub(crate) fn short(value: f64) -> String {
     grouped(&format!("{value:.digits$}"))
 }
 
-/// Inserts commas between thousands.
+/// Inserts a comma between the groups of thousands in a decimal number.
 pub(crate) fn grouped(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
     let (sign, digits) = whole.split_at(whole.len() - whole.trim_start_matches('-').len());

@@ -1,9 +1,12 @@
-//! The bodies of lists and watches, written while they are sent.
+//! Generates the bodies of list and watch responses while they are sent.
 //!
 //! Guarantees:
-//! - a body holds the chunks of a few objects at a time, and writes more when the connection polls it;
-//! - a list, and the initial events of a watch, contain the objects at one moment;
-//! - a watch delivers every event exactly once and in order, until it is cut.
+//! - A body holds the chunks of a few objects at a time. It generates more chunks when the connection polls
+//!   it.
+//! - A list, and the initial events of a watch, contain all objects as they were at one revision.
+//! - A watch delivers every event exactly once and in order, until `POST /cut` ends all watches.
+//!
+//! This module does not parse requests, and does not make changes.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -22,24 +25,27 @@ use crate::refusal::Refusal;
 use crate::slot::Encoding;
 use crate::source::{Follower, Reader};
 
-/// Approximate number of bytes written per step. They fit in the cache of a core.
+/// Approximate number of bytes that a body generates per step. These bytes fit in the cache of a processor
+/// core.
 const MADE: usize = 64 * 1024;
 
-/// Number of objects or changes read from the source at once; this many pods have about [`MADE`] bytes.
+/// Number of objects or changes that a body reads from the source at once. This number of pods has about
+/// [`MADE`] bytes.
 const BATCH: usize = 8;
 
-/// Capacity of the output in bytes: [`MADE`], and a batch that starts just below it.
+/// Capacity that a body reserves for its output, in bytes. It is enough for [`MADE`] bytes and one complete
+/// batch of objects.
 const CAPACITY: usize = 3 * MADE;
 
-/// The body of every response.
+/// The type of all response bodies.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Returns a body with all its bytes in memory.
+/// Creates a body from bytes that are all in memory.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }
 
-/// Returns the body of a watch with one error event.
+/// Creates the body of a rejected watch: one `ERROR` event with the reason in `refusal`.
 pub(crate) fn refused(refusal: &Refusal, framing: &Framing, buffer: Buffer) -> Body {
     let (mut out, mut chunks) = (Output::new(buffer), VecDeque::new());
     framing.error(refusal, &mut out);
@@ -48,9 +54,11 @@ pub(crate) fn refused(refusal: &Refusal, framing: &Framing, buffer: Buffer) -> B
     StreamBody::new(stream::iter(chunks.into_iter().map(frame))).boxed_unsync()
 }
 
-/// Returns the body of a list: the objects of a range at the reader's moment.
+/// Creates the body of a list response. The list contains the objects with the indexes `objects`, as they
+/// were at the reader's revision.
 ///
-/// `next` contains the token of the next page and the number of remaining objects.
+/// `next` has the `continue` token of the next page and the number of remaining objects. It is `None` on the
+/// last page.
 pub(crate) fn list(
     reader: Reader,
     framing: Framing,
@@ -84,7 +92,8 @@ pub(crate) fn list(
     StreamBody::new(stream::iter(list.map(frame))).boxed_unsync()
 }
 
-/// Returns the body of a watch: the initial events, if any, then the changes after the follower's moment.
+/// Creates the body of a watch response. The watch delivers the initial events that `initial` selects, and
+/// then each change after the revision of `follower`.
 pub(crate) fn watch(
     follower: Follower,
     framing: Framing,
@@ -112,32 +121,33 @@ pub(crate) fn watch(
     StreamBody::new(chunks).boxed_unsync()
 }
 
-/// The initial events of a watch.
+/// The events that a watch delivers before the first change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Initial {
     /// No initial events.
     None,
-    /// All objects.
+    /// An `ADDED` event for each object.
     Objects,
-    /// All objects, then a bookmark that ends the initial events.
+    /// An `ADDED` event for each object, and then a bookmark that marks the end of the initial events.
     ObjectsAndBookmark,
 }
 
-/// The part of a list that is not sent yet.
+/// The state of a list response that is being sent. The iterator returns the chunks of the response body.
 struct List {
     first: usize,
     objects: Range<usize>,
     reader: Reader,
     framing: Framing,
-    /// The metadata for the end of the list; `None` after the end is written.
+    /// Metadata of the list, for the bytes after the last object. `None` after these bytes were written.
     meta: Option<ListMeta>,
     out: Output,
     chunks: VecDeque<Bytes>,
 }
 
-/// The state of a watch.
+/// The state of a watch response that is being sent.
 struct Watch {
-    /// The objects without an initial event yet, and whether a bookmark follows; `None` after both.
+    /// Indexes of the objects that have no initial event yet, and whether a bookmark follows the initial
+    /// events. `None` after all initial events, and the bookmark if one follows, were written.
     initial: Option<(Range<usize>, bool)>,
     follower: Follower,
     framing: Framing,
@@ -151,7 +161,8 @@ fn frame(chunk: Bytes) -> Result<Frame<Bytes>, Infallible> {
     Ok(Frame::data(chunk))
 }
 
-/// Writes objects at the reader's moment until the output has [`MADE`] bytes or `objects` is empty.
+/// Writes objects, as they were at the reader's revision, until the output has [`MADE`] bytes or `objects` is
+/// empty. Removes the written objects from `objects`.
 fn put_objects(
     reader: &Reader,
     objects: &mut Range<usize>,
@@ -175,7 +186,7 @@ fn put_objects(
 // === impl List ===
 
 impl List {
-    /// Writes the next part of the list. Returns false if the list is complete.
+    /// Writes the next part of the list to the output. Returns false if the list was already complete.
     fn make(&mut self) -> bool {
         let Some(meta) = &self.meta else {
             return false;
@@ -219,7 +230,8 @@ impl Iterator for List {
 // === impl Watch ===
 
 impl Watch {
-    /// Returns the next chunk, or `None` if the watch is cut.
+    /// Waits for the next chunk of the watch and returns it. Returns `None` after `POST /cut` ended all
+    /// watches.
     async fn next(&mut self) -> Option<Bytes> {
         while self.chunks.is_empty() {
             if self.initial.is_none() {

@@ -1,23 +1,25 @@
-//! Splits bodies into chunks.
+//! Splits response bodies into chunks.
 //!
 //! Guarantees:
-//! - with [`Chunking::Server`], chunks have the boundaries that Go's HTTP server gives the bodies of
-//!   kube-apiserver;
-//! - the bytes of a body do not depend on the chunking, and a chunk is never empty.
+//! - With [`Chunking::Server`], a body has the same chunk boundaries as the same body sent by kube-apiserver
+//!   through Go's HTTP server.
+//! - The chunking does not change the bytes of a body, and a chunk is never empty.
 //!
-//! Go's server has one buffer per response (`bufio.Writer`): 2,048 bytes over HTTP/1.1
-//! (`bufferBeforeChunkingSize` in `net/http`), 4,096 over HTTP/2 (`handlerChunkBytes`). A write that does not
-//! fit fills the buffer, which is sent as one chunk. If the remaining bytes are more than the buffer holds,
-//! they are sent as a second chunk, without a copy. kube-apiserver writes each JSON event of a watch with one
-//! write, so an event larger than the buffer is one chunk, unless smaller events precede it. In lists, and in
-//! protobuf, a short write (a comma, a length) precedes each object, so an object is two chunks.
+//! Go's HTTP server has one buffer per response (`bufio.Writer`). The buffer has 2,048 bytes over HTTP/1.1
+//! (`bufferBeforeChunkingSize` in `net/http`) and 4,096 bytes over HTTP/2 (`handlerChunkBytes`). A write that
+//! does not fit fills the buffer, and the server sends the full buffer as one chunk. If the rest of the write
+//! is larger than the buffer, the server sends the rest as a second chunk without a copy.
+//!
+//! kube-apiserver writes each JSON event of a watch with one write. An event larger than the buffer is
+//! therefore one chunk, unless smaller events precede it. In lists and in protobuf, a short write (a comma or
+//! a length) precedes each object, so an object is two chunks.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use clap::ValueEnum;
 
-/// How bodies are split into chunks of HTTP/1.1 or DATA frames of HTTP/2.
+/// The rule that splits a body into chunks over HTTP/1.1, or into DATA frames over HTTP/2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Chunking {
     /// The chunks of kube-apiserver: one or two per large object.
@@ -27,30 +29,30 @@ pub enum Chunking {
     Large,
 }
 
-/// The buffer of a response.
+/// The buffer that collects the writes of a response until they form a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
-    /// The buffer of Go's server, with its size in bytes.
+    /// The buffer of Go's HTTP server. The value is its size in bytes.
     Go(usize),
-    /// All bytes until the chunks are taken.
+    /// A buffer without a limit. It holds all written bytes until [`Output::take`] moves them to a chunk.
     Unlimited,
 }
 
-/// The part of a body that is written and not sent yet.
+/// The bytes of a response body that were written but not yet sent.
 #[derive(Debug)]
 pub(crate) struct Output {
     buffer: Buffer,
     bytes: Vec<u8>,
-    /// The end of each complete chunk in `bytes`.
+    /// End of each complete chunk, as an offset in `bytes`.
     ends: VecDeque<usize>,
-    /// The end of the last write.
+    /// End of the most recent write, as an offset in `bytes`.
     written: usize,
 }
 
 // === impl Chunking ===
 
 impl Chunking {
-    /// Returns the buffer of a response in this version of HTTP.
+    /// Returns the buffer that a response in this HTTP version has.
     pub(crate) fn buffer(self, version: http::Version) -> Buffer {
         match self {
             Chunking::Server if version == http::Version::HTTP_2 => Buffer::Go(4_096),
@@ -72,17 +74,18 @@ impl Output {
         }
     }
 
-    /// Returns the number of bytes that are not taken yet.
+    /// Returns the number of written bytes that [`take`](Self::take) has not moved yet.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Reserves capacity for this many more bytes.
+    /// Reserves capacity for at least `bytes` additional bytes.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }
 
-    /// Performs one call of Go's `Write`, with the bytes that `put` appends.
+    /// Writes the bytes that `put` appends. The effect on the chunks is that of one call of `Write` on Go's
+    /// buffer.
     pub(crate) fn write(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         put(&mut self.bytes);
         let Buffer::Go(size) = self.buffer else {
@@ -104,7 +107,7 @@ impl Output {
         self.written = end;
     }
 
-    /// Performs Go's `Flush`: ends a chunk after the buffered bytes.
+    /// Ends the current chunk after the buffered bytes, as `Flush` on Go's buffer does.
     pub(crate) fn flush(&mut self) {
         let sent = self.ends.back().copied().unwrap_or_default();
         if self.written > sent {
@@ -112,7 +115,8 @@ impl Output {
         }
     }
 
-    /// Moves all complete chunks to `chunks`. An unlimited buffer is flushed first.
+    /// Moves all complete chunks to the end of `chunks`. If the buffer is [`Buffer::Unlimited`], all written
+    /// bytes form a complete chunk.
     pub(crate) fn take(&mut self, chunks: &mut VecDeque<Bytes>) {
         if self.buffer == Buffer::Unlimited {
             self.flush();

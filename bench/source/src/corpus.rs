@@ -1,10 +1,10 @@
-//! Generates objects that resemble those of a cluster, from a seed.
+//! Generates objects from a seed. The objects resemble those of a real cluster.
 //!
 //! Guarantees:
-//! - the same kind, number and seed give the same objects;
-//! - objects are ordered by namespace and name, as in a list of an API server;
-//! - memory is that of at most 2,000 templates and does not depend on the number of objects: objects are
-//!   written when they are sent.
+//! - The same kind, number of objects and seed give the same objects.
+//! - The objects are ordered by namespace and name, as in a list of an API server.
+//! - The memory holds at most 2,000 templates and does not depend on the number of objects. The bytes of an
+//!   object are generated from its template when the object is sent.
 
 mod application;
 mod config_map;
@@ -23,41 +23,41 @@ use crate::slot::{Encoding, Identity, SUFFIXES, Slots, mix};
 use crate::template::{Pattern, Template};
 use workload::Workload;
 
-/// Maximum number of workloads.
+/// Maximum number of workloads in a corpus. The objects of a workload share one template.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// Minimum mean number of objects per workload.
+/// Minimum mean number of objects per workload. A corpus with few objects has fewer workloads.
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
-/// Number of pods per node.
+/// Number of pods per node of the generated cluster.
 const PODS_PER_NODE: usize = 30;
 
-/// The objects of one kind.
+/// The generated objects of one kind. An object is identified by its index, starting at 0.
 #[derive(Debug)]
 pub struct Corpus {
     kind: &'static Kind,
     seed: u64,
     templates: Vec<Template>,
-    /// The number of each workload's first object, then the number of all objects.
+    /// Index of the first object of each workload. The last entry is the number of all objects.
     starts: Vec<usize>,
     nodes: u32,
 }
 
-/// The variable part of an object.
+/// The values of an object that a change sets: its revision and its time stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// The object's revision.
+    /// The `resourceVersion` of the object.
     pub revision: u64,
-    /// Time of the last change, in nanoseconds since 1970; 0 if the object has not changed.
+    /// Time of the last change, in nanoseconds since 1970. It is 0 if the object has not changed.
     pub stamp: u64,
 }
 
-/// Writes objects of a corpus. Ascending order is fastest.
+/// Writes objects of a corpus in one encoding. Writing the objects in ascending order is fastest.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     corpus: &'a Corpus,
     encoding: Encoding,
-    /// The workload of the last object.
+    /// Index of the workload whose object was written or measured most recently.
     workload: usize,
     scratch: Vec<u8>,
 }
@@ -65,11 +65,12 @@ pub(crate) struct Writer<'a> {
 // === impl Corpus ===
 
 impl Corpus {
-    /// Creates a corpus of this number of objects.
+    /// Creates a corpus with `objects` objects of this kind.
     ///
     /// # Errors
     ///
-    /// The number is 0 or above 100,000,000, or a template is not an object of the kind.
+    /// Returns an error if the number of objects is 0 or above 100,000,000, or if a template is not a valid
+    /// object of the kind.
     pub fn new(kind: CorpusKind, objects: usize, seed: u64) -> Result<Corpus> {
         ensure!(objects > 0, "a corpus has at least one object");
         ensure!(
@@ -100,12 +101,12 @@ impl Corpus {
         })
     }
 
-    /// Returns the kind of the objects.
+    /// Returns the names and properties of the kind of the objects.
     pub fn kind(&self) -> &'static Kind {
         self.kind
     }
 
-    /// Returns the number of objects.
+    /// Returns the number of objects in the corpus.
     #[expect(clippy::len_without_is_empty, reason = "a corpus is never empty")]
     pub fn len(&self) -> usize {
         self.starts.last().copied().unwrap_or_default()
@@ -116,7 +117,7 @@ impl Corpus {
         self.templates.len()
     }
 
-    /// Returns a writer of objects in an encoding that the kind supports.
+    /// Creates a writer of objects in `encoding`, which the kind of the corpus must support.
     pub(crate) fn writer(&self, encoding: Encoding) -> Writer<'_> {
         Writer {
             corpus: self,
@@ -126,16 +127,19 @@ impl Corpus {
         }
     }
 
-    /// Returns an object in an encoding that its kind supports.
+    /// Returns the bytes of the object with the index `at` in `encoding`, which the kind of the corpus must
+    /// support.
     ///
-    /// JSON starts after the members `apiVersion` and `kind`; protobuf is the message without the envelope.
+    /// The JSON starts after the opening brace and the members `apiVersion` and `kind`. The protobuf is the
+    /// message of the object without the envelope.
     pub fn object(&self, at: usize, version: Version, encoding: Encoding) -> Vec<u8> {
         let mut out = Vec::new();
         self.writer(encoding).write(at, version, &mut out);
         out
     }
 
-    /// Returns, for each workload in a range, the length of its objects in bytes and their number.
+    /// Returns the length in bytes of one object and the number of objects, for each workload that has
+    /// objects in `range`. All objects of a workload have the same length.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,
@@ -152,7 +156,10 @@ impl Corpus {
     }
 }
 
-/// Distributes the objects to the workloads by weight, at least one each if there are enough objects.
+/// Distributes the objects to the workloads in proportion to the workload weights. Each workload has at least
+/// one object if there are enough objects.
+///
+/// Returns the index of the first object of each workload, and then the number of all objects.
 fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {
     let total: usize = workloads.iter().map(|workload| workload.weight).sum();
     let spare = objects.saturating_sub(workloads.len());
@@ -168,13 +175,13 @@ fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {
 // === impl Writer ===
 
 impl Writer<'_> {
-    /// Returns the length of an object in bytes.
+    /// Returns the length in bytes of the object with the index `at`.
     pub(crate) fn len(&mut self, at: usize) -> usize {
         self.find(at);
         self.pattern().len()
     }
 
-    /// Appends an object to `out`.
+    /// Appends the object with the index `at` to `out`.
     pub(crate) fn write(&mut self, at: usize, version: Version, out: &mut Vec<u8>) {
         self.find(at);
         let first = self.corpus.starts[self.workload];
@@ -202,8 +209,8 @@ impl Writer<'_> {
             .expect("a writer has an encoding that the kind supports")
     }
 
-    /// Selects the workload of an object. The current and the next workload are found without a search,
-    /// because lists write objects in ascending order.
+    /// Selects the workload of the object with the index `at`. The current and the next workload are tried
+    /// before a binary search, because lists write objects in ascending order.
     fn find(&mut self, at: usize) {
         let starts = &self.corpus.starts;
         let here = |workload: usize| starts[workload] <= at && at < starts[workload + 1];

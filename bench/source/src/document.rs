@@ -1,12 +1,13 @@
-//! The documents about the server: version, health and discovery.
+//! Generates the documents that describe the server: version, health and discovery.
 //!
-//! Guarantees: discovery contains the kind of the corpus and no other kind.
+//! Guarantees: discovery contains the kind of the served objects and no other kind.
 
 use serde_json::{Value, json};
 
 use crate::kind::Kind;
 
-/// Returns the document at a path, or `None` for an unknown path.
+/// Returns the JSON document at the URL path `path` of a server that serves `kind`. Returns `None` for an
+/// unknown path.
 pub(crate) fn at(path: &str, kind: &Kind) -> Option<Value> {
     let group = || group(kind);
     match path.trim_end_matches('/') {

@@ -1,8 +1,10 @@
-//! Writes the parts of lists and watches around the objects.
+//! Writes the bytes of list and watch responses that surround the objects.
 //!
 //! Guarantees:
-//! - bodies have the bytes of an API server, wherever a client could detect a difference;
-//! - a body is split into the same writes as by an API server, so that chunks have the same boundaries.
+//! - A body has the bytes that an API server sends, wherever a client could detect a difference.
+//! - A body is split into the same writes as by an API server, so its chunks have the same boundaries.
+//!
+//! This module does not generate the objects; [`Writer`] does.
 
 use crate::chunks::Output;
 use crate::corpus::{Version, Writer};
@@ -11,10 +13,11 @@ use crate::protobuf::{MAGIC, field_len, put_bytes, put_head, put_number};
 use crate::refusal::Refusal;
 use crate::slot::Encoding;
 
-/// The empty fields at the end of Go's envelopes: encoding and type of the content.
+/// The fields `contentEncoding` and `contentType` of `runtime.Unknown`. Go writes both, with empty values, at
+/// the end of each protobuf envelope.
 const ENVELOPE_END: [u8; 4] = [0x1a, 0, 0x22, 0];
 
-/// The annotation of the bookmark that ends the initial events.
+/// Annotation of the bookmark that marks the end of the initial events.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// The type of a watch event.
@@ -26,22 +29,22 @@ pub(crate) enum EventType {
     Error,
 }
 
-/// The metadata of a list.
+/// The metadata of a list response: its `resourceVersion`, `continue` and `remainingItemCount`.
 #[derive(Clone, Debug)]
 pub(crate) struct ListMeta {
     pub(crate) revision: u64,
-    /// The token of the next page and the number of remaining objects; `None` on the last page.
+    /// The `continue` token of the next page, and the number of remaining objects. `None` on the last page.
     pub(crate) next: Option<(String, u64)>,
 }
 
-/// Writes lists and events of one kind in one encoding.
+/// Writes lists and watch events of one kind in one encoding.
 #[derive(Clone, Debug)]
 pub(crate) struct Framing {
     pub(crate) encoding: Encoding,
     kind: &'static Kind,
-    /// The first bytes of every object in JSON.
+    /// The first bytes of each object in JSON: the opening brace and the members `apiVersion` and `kind`.
     start: String,
-    /// The start of an object in protobuf: the envelope up to the message.
+    /// The first bytes of each object in protobuf: the envelope up to the message of the object.
     envelope: Vec<u8>,
 }
 
@@ -70,9 +73,10 @@ impl Framing {
         }
     }
 
-    /// Writes the start of a list.
+    /// Writes the start of a list, up to its first item.
     ///
-    /// `items` is the total length of the items in bytes, with their heads; only protobuf uses it.
+    /// `items` is the total length of the items in bytes, including the bytes before each object. Only
+    /// protobuf uses this length.
     pub(crate) fn list_start(&self, meta: &ListMeta, items: usize, out: &mut Output) {
         let kind = format!("{}List", self.kind.kind);
         let api_version = self.kind.api_version();
@@ -104,12 +108,12 @@ impl Framing {
         });
     }
 
-    /// Returns the length in bytes of a protobuf list item, for an object of this length.
+    /// Returns the length in bytes of a list item in protobuf. `object` is the length in bytes of its object.
     pub(crate) fn item_len(object: usize) -> usize {
         field_len(object)
     }
 
-    /// Writes one item of a list.
+    /// Writes one item of a list. `object` is the index of the object and its version.
     pub(crate) fn item(
         &self,
         is_first: bool,
@@ -140,7 +144,7 @@ impl Framing {
         }
     }
 
-    /// Writes the end of a list.
+    /// Writes the end of a list, after its last item.
     pub(crate) fn list_end(&self, meta: &ListMeta, out: &mut Output) {
         out.write(|out| match self.encoding {
             Encoding::Json if self.kind.has_protobuf => out.extend_from_slice(b"]}\n"),
@@ -157,7 +161,7 @@ impl Framing {
         });
     }
 
-    /// Writes an event with an object.
+    /// Writes a watch event. `object` is the index of the event's object and the version of this object.
     pub(crate) fn event(
         &self,
         event: EventType,
@@ -185,7 +189,8 @@ impl Framing {
         }
     }
 
-    /// Writes a bookmark. `is_initial_end` marks the end of the initial events.
+    /// Writes a bookmark event. If `is_initial_end` is true, the bookmark marks the end of the initial
+    /// events.
     pub(crate) fn bookmark(&self, revision: u64, is_initial_end: bool, out: &mut Output) {
         match self.encoding {
             Encoding::Json => {
@@ -217,7 +222,7 @@ impl Framing {
         }
     }
 
-    /// Writes an error event.
+    /// Writes an `ERROR` event with the `Status` object of `refusal`.
     pub(crate) fn error(&self, refusal: &Refusal, out: &mut Output) {
         match self.encoding {
             Encoding::Json => put_whole_json_event(EventType::Error, &refusal.json(), out),
@@ -237,8 +242,8 @@ impl Framing {
 // === impl ListMeta ===
 
 impl ListMeta {
-    /// Returns the members in this order, as Go writes them. A typed list (which starts with
-    /// `resourceVersion`) omits an empty `continue`.
+    /// Returns the metadata as a JSON object with its members in `order`. A typed list (whose `order` starts
+    /// with `resourceVersion`) omits an empty `continue`, as in Go.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {
@@ -254,12 +259,12 @@ impl ListMeta {
 
 // === impl EventHead ===
 
-/// The bytes of an event before the message of its object:
+/// The bytes of a protobuf event up to the message of its object:
 /// `length, WatchEvent{1: type, 2: RawExtension{1: envelope}}`.
 struct EventHead<'a> {
     event: EventType,
     envelope: &'a [u8],
-    /// Length of the message in bytes.
+    /// Length in bytes of the protobuf message of the object.
     message: usize,
 }
 
@@ -276,7 +281,7 @@ impl<'a> EventHead<'a> {
         self.envelope.len() + field_len(self.message) + ENVELOPE_END.len()
     }
 
-    /// Writes the length of the frame. Go writes it with a separate write.
+    /// Writes the length of the event in four bytes. Go writes this length with a separate write.
     fn put_length(&self, out: &mut Vec<u8>) {
         let extension = field_len(self.enveloped());
         let frame = field_len(self.event.name().len()) + field_len(extension);
@@ -307,7 +312,8 @@ fn put_whole_json_event(event: EventType, object: &str, out: &mut Output) {
     });
 }
 
-/// Returns the start of the protobuf of an object: the magic number, and `runtime.Unknown` up to the message.
+/// Returns the first bytes of an object in protobuf: the magic number, and the start of `runtime.Unknown` up
+/// to the message of the object.
 fn envelope(api_version: &str, kind: &str) -> Vec<u8> {
     let mut type_meta = Vec::new();
     put_bytes(&mut type_meta, 1, api_version.as_bytes());

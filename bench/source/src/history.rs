@@ -1,68 +1,77 @@
-//! Records the changes, and computes the version of any object at any revision that is not too old.
+//! Records the changes of objects, and computes the version of any object at any revision that is not too
+//! old.
 //!
 //! Guarantees:
-//! - each change has its own revision, higher than all earlier revisions;
-//! - objects change in a fixed cyclic order, so the object of a change, and the last change of an object
-//!   before a moment, are computed and need no lookup;
-//! - memory is at most 16 bytes per object, plus 16 bytes for each of [`KEPT`] changes.
+//! - Each change has its own revision, which is higher than all earlier revisions.
+//! - Objects change in a fixed cyclic order. The object of a change, and the last change of an object before
+//!   a revision, are therefore computed without a search.
+//! - The memory is at most 16 bytes per object, plus 16 bytes for each of [`KEPT`] changes.
+//!
+//! This module does not store the content of objects.
 
 use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Maximum number of changes before now at which a watch or a list may start.
+/// Maximum age, in number of changes, of a revision from which a list or a watch may start.
 const KEPT: u64 = 65_536;
 
-/// The revision before that of the first object. With ten digits, all revisions have the same width.
+/// The number before the revision of the first object. All revisions have ten digits, so they have the same
+/// width.
 const BEFORE_FIRST: u64 = 4_000_000_000;
 
-/// The changes so far.
+/// The record of all changes, from which the versions of objects are computed.
 #[derive(Debug)]
 pub(crate) struct History {
     order: Order,
-    /// The last changes; enough to know the version of every object at each moment that is not too old.
+    /// The most recent changes. They determine the version of every object at each revision that is not too
+    /// old.
     kept: VecDeque<Version>,
-    /// Number of changes.
+    /// Number of changes that were recorded, including changes that are no longer in `kept`.
     count: u64,
-    /// Number of changes before the oldest valid moment.
+    /// Minimum number of changes that precede a valid [`Moment`].
     floor: u64,
-    /// Minimum revision of a valid moment. After an expiry it is above the revision of the last change.
+    /// Minimum revision that is not too old. After an expiry, it is higher than the revision of the last
+    /// change.
     oldest: u64,
     revision: u64,
 }
 
-/// A moment between two changes.
+/// A state of all objects: the state after a given number of changes. A list shows one such state, and a
+/// watch delivers the changes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// Number of changes before the moment.
+    /// Number of changes that precede this state.
     pub(crate) changes: u64,
-    /// The highest revision at the moment.
+    /// The highest revision in this state, which is the `resourceVersion` of a list.
     pub(crate) revision: u64,
 }
 
-/// The reason why a revision or a moment is not valid.
+/// The reason why a requested revision, or the state in a `continue` token, is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoMoment {
-    /// The revision is older than the oldest valid one.
+    /// The requested revision is lower than `oldest`, the lowest valid revision.
     TooOld { oldest: u64 },
-    /// The revision is newer than the newest one.
+    /// The requested revision is higher than `newest`, the highest revision so far.
     TooNew { newest: u64 },
 }
 
-/// The order in which objects change: cyclic, with a constant step.
+/// The order in which objects change. It is cyclic: the index of the changed object advances by a constant
+/// step, modulo the number of objects.
 #[derive(Clone, Copy, Debug)]
 struct Order {
     objects: u64,
-    /// Coprime to the number of objects.
+    /// Difference between the indexes of two objects that change in sequence. It is coprime to the number of
+    /// objects, so every object changes.
     step: u64,
-    /// The step's inverse modulo the number of objects.
+    /// Modular inverse of `step`, modulo the number of objects.
     back: u64,
 }
 
 // === impl History ===
 
 impl History {
-    /// Creates the history of this number of unchanged objects.
+    /// Creates the history of `objects` objects that have not changed.
     pub(crate) fn new(objects: usize) -> History {
         let objects = objects as u64;
         History {
@@ -82,7 +91,7 @@ impl History {
         }
     }
 
-    /// Records the next change, with its time.
+    /// Records the next change, which was made at the time `stamp`, in nanoseconds since 1970.
     pub(crate) fn change(&mut self, stamp: u64) {
         self.revision += 1;
         self.count += 1;
@@ -96,14 +105,17 @@ impl History {
 
     /// Makes all revisions so far too old.
     ///
-    /// The highest revision increases by one, as after a change of an object of another kind.
+    /// The highest revision increases by one, as if an object of another kind had changed.
     pub(crate) fn expire(&mut self) {
         self.revision += 1;
         self.floor = self.count;
         self.oldest = self.revision;
     }
 
-    /// Returns the moment at which a revision was the highest.
+    /// Returns the state in which `revision` was the highest revision.
+    ///
+    /// # Errors
+    /// Returns an error if the revision is too old, or higher than all revisions so far.
     pub(crate) fn moment(&self, revision: u64) -> Result<Moment, NoMoment> {
         if revision > self.revision {
             return Err(NoMoment::TooNew {
@@ -119,7 +131,10 @@ impl History {
         self.check(moment).map(|()| moment)
     }
 
-    /// Returns an error if a moment is too old.
+    /// Checks that the state `moment` is not too old.
+    ///
+    /// # Errors
+    /// Returns an error with the oldest valid revision if the state is too old.
     pub(crate) fn check(&self, moment: Moment) -> Result<(), NoMoment> {
         if moment.revision < self.oldest || moment.changes < self.floor {
             let floor = self.floor.checked_sub(1).and_then(|last| self.get(last));
@@ -131,7 +146,8 @@ impl History {
         Ok(())
     }
 
-    /// Returns the change with a number, counted from 0, and its object; `None` if the change is not kept.
+    /// Returns the index and the new version of the object that the change `number` changed. Changes are
+    /// counted from 0. Returns `None` if the change is not recorded or no longer kept.
     pub(crate) fn get(&self, number: u64) -> Option<(usize, Version)> {
         let first = self.count - self.kept.len() as u64;
         let at = usize::try_from(number.checked_sub(first)?).ok()?;
@@ -139,7 +155,8 @@ impl History {
         Some((self.order.object(number), *version))
     }
 
-    /// Returns the version of an object at a moment that is not too old.
+    /// Returns the version of the object with the index `object` in the state `moment`, which must not be too
+    /// old.
     pub(crate) fn version(&self, object: usize, moment: Moment) -> Version {
         let place = self.order.place(object);
         let unchanged = Version {
@@ -169,13 +186,13 @@ impl Order {
         }
     }
 
-    /// Returns the object of a change.
+    /// Returns the index of the object that the change with the number `change` changes.
     fn object(self, change: u64) -> usize {
         let object = change % self.objects * self.step % self.objects;
         usize::try_from(object).expect("objects are counted by a usize")
     }
 
-    /// Returns the number of an object's first change.
+    /// Returns the number of the first change of the object with the index `object`.
     fn place(self, object: usize) -> u64 {
         object as u64 * self.back % self.objects
     }
@@ -185,7 +202,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns the modular multiplicative inverse, by the extended Euclidean algorithm.
+/// Returns the inverse of `number` modulo `modulus`, by the extended Euclidean algorithm.
 fn inverse(number: u64, modulus: u64) -> u64 {
     let modulus = modulus.cast_signed();
     let (mut old, mut new) = ((number.cast_signed(), 1), (modulus, 0));

@@ -1,10 +1,10 @@
-//! The kinds of a corpus.
+//! Defines the kinds whose objects the source can generate and serve.
 //!
-//! Guarantees: groups, versions, names and paths are those of a real cluster.
+//! Guarantees: the groups, versions, names and paths are those of a real cluster.
 
 use clap::ValueEnum;
 
-/// The kind of the objects of a corpus.
+/// The kind of the generated objects. A source serves objects of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CorpusKind {
     /// Pods with two containers, a status and managed fields.
@@ -17,31 +17,32 @@ pub enum CorpusKind {
     Secrets,
 }
 
-/// The names and properties of a kind.
+/// The API group, the version and the names of a Kubernetes kind, and its encodings.
 #[derive(Debug)]
 pub struct Kind {
-    /// The API group; empty for the core group.
+    /// API group of the kind, such as `argoproj.io`. Empty for the core group.
     pub group: &'static str,
-    /// The version of the group.
+    /// API version of the kind within its group, such as `v1`.
     pub version: &'static str,
-    /// The plural name, as in paths.
+    /// Plural name of the kind, as in URL paths (`pods`).
     pub plural: &'static str,
-    /// The singular name.
+    /// Singular name of the kind, as in discovery (`pod`).
     pub singular: &'static str,
-    /// The name of the kind, as in objects.
+    /// Name of the kind, as in the member `kind` of objects (`Pod`).
     pub kind: &'static str,
-    /// The short name for `kubectl`; may be empty.
+    /// Short name of the kind for `kubectl`, such as `po`. Empty if the kind has no short name.
     pub short_name: &'static str,
     /// Whether the kind is built-in and therefore supports protobuf.
     pub has_protobuf: bool,
-    /// The JSON that Go writes after the metadata of an object without other fields, as in a bookmark.
+    /// JSON that Go writes after the metadata of an object that has only metadata. The object of a bookmark
+    /// is such an object.
     pub(crate) empty: &'static str,
 }
 
 // === impl CorpusKind ===
 
 impl CorpusKind {
-    /// Returns the names and properties of the kind.
+    /// Returns the API group, the version, the names and the encodings of this kind.
     pub fn kind(self) -> &'static Kind {
         match self {
             CorpusKind::Pods => &Kind::PODS,
@@ -90,7 +91,7 @@ impl Kind {
         }
     }
 
-    /// Returns the group and version, as in `apiVersion`.
+    /// Returns the API group and version of the kind, in the format of `apiVersion`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
@@ -103,7 +104,7 @@ impl Kind {
         format!("{}/{}", self.api_version(), self.kind)
     }
 
-    /// Returns the path of the group and version, with a trailing slash.
+    /// Returns the URL path of the group and version, with a trailing slash, such as `/api/v1/`.
     pub fn folder(&self) -> String {
         if self.group.is_empty() {
             format!("/api/{}/", self.version)
@@ -112,12 +113,13 @@ impl Kind {
         }
     }
 
-    /// Returns the path of all objects of the kind.
+    /// Returns the URL path for lists and watches of all objects of the kind, such as `/api/v1/pods`.
     pub fn path(&self) -> String {
         format!("{}{}", self.folder(), self.plural)
     }
 
-    /// Returns the start of an object in JSON: `apiVersion` and `kind`, up to the other members.
+    /// Returns the start of an object in JSON: the opening brace, `apiVersion`, `kind`, and the comma after
+    /// them.
     pub(crate) fn json_start(&self) -> String {
         if self.has_protobuf {
             // Go writes typed objects in declaration order, and sorts the keys of untyped ones.

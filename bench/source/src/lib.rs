@@ -1,12 +1,14 @@
 //! Serves generated Kubernetes objects for benchmarks of informers.
 //!
-//! The source serves lists and watches of one generated corpus, in JSON and protobuf, and makes changes on
-//! request. It is not a complete API server: `README.md` lists what it does not support.
+//! The source serves lists and watches of objects of one kind, in JSON and protobuf, and changes objects on
+//! request. It is not a complete API server: `README.md` lists the features that it does not support.
 //!
 //! Guarantees:
-//! - every client receives the same objects, in the order, with the bytes and in the chunks of an API server;
-//! - objects are written from templates when they are sent. CPU time is small compared to the measured
-//!   programs, and memory grows by 16 bytes per change, for at most 65,536 changes and one per object.
+//! - Every client receives the same objects. Their order, their bytes and the chunks are those of an API
+//!   server.
+//! - The bytes of an object are generated from a template when the object is sent. The source therefore needs
+//!   little CPU time compared to the measured programs.
+//! - Changes need at most 16 bytes of memory per object, plus 16 bytes for each of the last 65,536 changes.
 
 mod kind;
 mod protobuf;

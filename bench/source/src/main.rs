@@ -1,7 +1,8 @@
-//! `source`: serves a corpus until SIGTERM, SIGINT, or the end of standard input if that is a pipe.
+//! Runs the program `source`, which serves generated objects until it receives SIGTERM or SIGINT. If standard
+//! input is a pipe, the end of standard input also stops the program.
 //!
-//! Guarantees: the first line on standard output contains the address, and is printed after the socket is
-//! bound.
+//! Guarantees: the first line on standard output contains the address of the server. The program prints this
+//! line after it has bound the socket.
 
 use std::net::Ipv4Addr;
 use std::os::unix::fs::FileTypeExt as _;
@@ -15,8 +16,10 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Keeps the memory of sent chunks for reuse. The system's allocator returns it to the kernel; requesting it
-/// again took a quarter of the CPU time of an event, on the processors of the measured program.
+/// The allocator of this program, which keeps the memory of sent chunks for reuse.
+///
+/// The system's allocator returns this memory to the kernel. Requesting the memory again took a quarter of
+/// the CPU time of an event, on processors that the measured program also uses.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -87,9 +90,9 @@ async fn run(corpus: Corpus, port: u16, chunking: Chunking) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the end of standard input if it is a pipe or a socket, otherwise forever.
+/// Waits for the end of standard input if it is a pipe or a socket. Otherwise waits forever.
 ///
-/// The parent process holds the other end, so the source ends with it.
+/// The parent process holds the other end of the pipe, so the source exits when its parent exits.
 async fn input_end() {
     let is_pipe = std::fs::metadata("/dev/stdin")
         .is_ok_and(|input| input.file_type().is_fifo() || input.file_type().is_socket());

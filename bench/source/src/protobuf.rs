@@ -1,9 +1,11 @@
 //! Encodes JSON objects of built-in kinds as protobuf.
 //!
 //! Guarantees:
-//! - the bytes are those of Go's encoder for the same object, including empty fields that Go writes;
-//! - a JSON member without a field in the message is an error, so no data is lost;
+//! - The bytes are those that Go's encoder writes for the same object, including empty fields.
+//! - A JSON member that has no field in the protobuf message is an error, so no data is lost.
 //! - [`ordered_json`] writes the members of an object in Go's order.
+//!
+//! This module writes no envelope (`runtime.Unknown`); the module `framing` does.
 
 mod table;
 mod value;
@@ -16,24 +18,25 @@ use serde_json::Value;
 pub(crate) use table::Messages;
 use table::{Container, Field, Form, Message, Type};
 
-/// The first bytes of every body and object.
+/// The bytes that Kubernetes writes before each protobuf envelope, in a response body or in an event.
 pub(crate) const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// The wire type of fields whose value is preceded by its length.
+/// Protobuf wire type of fields whose value is preceded by its length.
 const LENGTH_DELIMITED: u32 = 2;
 
-/// Returns the length of a varint in bytes.
+/// Returns the number of bytes that the varint encoding of `number` has.
 pub(crate) fn varint_len(number: u64) -> usize {
     let bits = 64 - (number | 1).leading_zeros();
     bits.div_ceil(7) as usize
 }
 
-/// Returns the length in bytes of a field whose value has `len` bytes. The field number must be below 16.
+/// Returns the length in bytes of a complete field whose value has `len` bytes. The field number must be
+/// below 16.
 pub(crate) fn field_len(len: usize) -> usize {
     1 + varint_len(len as u64) + len
 }
 
-/// Writes a varint.
+/// Appends the varint encoding of `number` to `out`.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number.to_le_bytes()[0] | 0x80);
@@ -42,30 +45,32 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// Writes the start of a field whose value has `len` bytes.
+/// Appends the tag and the length of the field `number`, whose value has `len` bytes. The caller must append
+/// the value.
 pub(crate) fn put_head(out: &mut Vec<u8>, number: u32, len: usize) {
     put_varint(out, u64::from(number << 3 | LENGTH_DELIMITED));
     put_varint(out, len as u64);
 }
 
-/// Writes a bytes or string field.
+/// Appends a field of the type `bytes` or `string` to `out`. `number` is the field number.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_head(out, number, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// Writes a varint field.
+/// Appends a field whose value is encoded as a varint to `out`. `number` is the field number.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number << 3));
     put_varint(out, value);
 }
 
-/// Returns the message of an object of a built-in kind, without `apiVersion` and `kind`, which the envelope
-/// contains.
+/// Returns the protobuf message of an object of the built-in kind `kind`, written as `apiVersion/Kind`.
+///
+/// The message has no `apiVersion` and no `kind`, which the envelope contains.
 ///
 /// # Errors
 ///
-/// The kind is not built-in, or the object does not have the fields of the kind.
+/// Returns an error if the kind is not built-in, or if the object does not have the fields of the kind.
 pub(crate) fn encode(messages: &Messages, kind: &str, object: &Value) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut object = object.clone();
@@ -161,7 +166,12 @@ fn put_value(
     Ok(())
 }
 
-/// Checks that every member has a field in the message or in an inlined message.
+/// Checks that every member of the JSON object `value` has a field in the message, or in a message that is
+/// inlined into it.
+///
+/// # Errors
+///
+/// Returns an error if a member has no field, or if `value` is not an object.
 fn check_members(messages: &Messages, message: &Message, value: &Value) -> Result<()> {
     let members = value.as_object().context("not an object")?;
     for name in members.keys() {
@@ -185,13 +195,14 @@ fn has_member(messages: &Messages, message: &Message, name: &str) -> Result<bool
     Ok(false)
 }
 
-/// Returns the JSON members of an object of a built-in kind in Go's order, with the closing brace.
+/// Returns the members of an object of the built-in kind `kind` as JSON, in Go's order and with the closing
+/// brace.
 ///
 /// The opening brace, `apiVersion` and `kind` are omitted.
 ///
 /// # Errors
 ///
-/// The kind is not built-in.
+/// Returns an error if the kind is not built-in.
 pub(crate) fn ordered_json(messages: &Messages, kind: &str, object: &Value) -> Result<String> {
     let mut out = String::new();
     let message = messages.of_kind(kind)?;

@@ -1,4 +1,4 @@
-//! Rejections of requests: an HTTP code, and a `Status` object with the reason.
+//! Defines the error responses of the source: an HTTP status code, and a `Status` object with the reason.
 //!
 //! Guarantees: codes and reasons are those of an API server.
 
@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::history::NoMoment;
 
-/// The reason why a request is rejected.
+/// The error with which the source rejects a request: the HTTP status code, and the members of the `Status`
+/// object.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: StatusCode,
@@ -18,7 +19,7 @@ pub(crate) struct Refusal {
 // === impl Refusal ===
 
 impl Refusal {
-    /// The member `status` of every `Status` object.
+    /// Value of the member `status` in the `Status` object of every error.
     pub(crate) const STATUS: &str = "Failure";
 
     pub(crate) fn new(
@@ -37,7 +38,7 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// Returns the `Status` object, with its members in Go's order.
+    /// Returns the `Status` object of this error as JSON, with its members in Go's order.
     pub(crate) fn json(&self) -> String {
         format!(
             r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"{}","message":{},"reason":"{}","code":{}}}"#,

@@ -1,7 +1,7 @@
-//! Measures the sizes of the objects of a corpus, plain and compressed.
+//! Measures the sizes of generated objects, uncompressed and compressed.
 //!
-//! Guarantees: the figures are those of served objects: of all, or of at most [`SAMPLE_MAX`] objects at equal
-//! distances.
+//! Guarantees: the measured objects have the bytes that the source serves. All objects of the corpus are
+//! measured, or at most [`SAMPLE_MAX`] of them at equal distances.
 
 use std::fmt;
 
@@ -11,16 +11,18 @@ use serde_json::json;
 use crate::corpus::{Corpus, Version};
 use crate::slot::Encoding;
 
-/// Maximum number of measured objects.
+/// Maximum number of objects whose sizes are measured.
 const SAMPLE_MAX: usize = 50_000;
 
-/// Maximum number of objects from which the dictionary is trained: the first ones of a list.
+/// Maximum number of objects from which the compression dictionary is trained. These are the first objects of
+/// a list.
 const DICTIONARY_OBJECTS: usize = 1_000;
 
-/// Maximum length of the dictionary in bytes: the default of zstd.
+/// Maximum length of the compression dictionary, in bytes. It is the default of zstd.
 const DICTIONARY_BYTES: usize = 112_640;
 
-/// The figures of a corpus.
+/// Statistics of a corpus: the number of its objects and workloads, and the sizes of an object in each
+/// format.
 #[derive(Clone, Debug)]
 pub struct Report {
     objects: usize,
@@ -28,11 +30,12 @@ pub struct Report {
     json: Sizes,
     protobuf: Option<Sizes>,
     compressed: Sizes,
-    /// `None` if there are too few objects to train a dictionary.
+    /// Size of an object compressed with a dictionary. `None` if the corpus has too few objects to train a
+    /// dictionary.
     with_dictionary: Option<Sizes>,
 }
 
-/// Bytes per object.
+/// The mean and the median size of an object, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     mean: f64,
@@ -42,11 +45,11 @@ struct Sizes {
 // === impl Report ===
 
 impl Report {
-    /// Measures the objects of a corpus.
+    /// Measures the sizes of the objects of `corpus`.
     ///
     /// # Errors
     ///
-    /// The compression fails.
+    /// Returns an error if the compression fails.
     pub fn of(corpus: &Corpus) -> Result<Report> {
         let count = corpus.len();
         let sample: Vec<_> = (0..count).step_by(count.div_ceil(SAMPLE_MAX)).collect();
@@ -95,8 +98,8 @@ impl Report {
         })
     }
 
-    /// Returns the means as a line of JSON: bytes per object, and the ratio of the JSON bytes to those with a
-    /// dictionary. A figure that is not available is `null`.
+    /// Returns a line of JSON with the mean sizes in bytes per object. The member `ratio` is the JSON size
+    /// divided by the size with a dictionary. A figure that is not available is `null`.
     pub fn line(&self) -> String {
         let dictionary = self.with_dictionary.map(|sizes| sizes.mean);
         let line = json!({

@@ -1,7 +1,9 @@
-//! Parses requests.
+//! Parses the HTTP requests that the source supports.
 //!
-//! Guarantees: an unsupported selector, encoding, value or method is rejected, not ignored. Other unknown
-//! parameters, such as `timeoutSeconds`, are ignored.
+//! Guarantees: a selector, and an unsupported encoding, value or method, is rejected and not ignored. Other
+//! unknown query parameters, such as `timeoutSeconds`, are ignored.
+//!
+//! This module does not respond to the requests.
 
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 
@@ -9,10 +11,11 @@ use crate::kind::Kind;
 use crate::refusal::Refusal;
 use crate::slot::Encoding;
 
-/// A supported request.
+/// A parsed request that the source supports.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// A document about the server, by its path.
+    /// A `GET` request for a document that describes the server, such as `/version`. The value is the URL
+    /// path.
     Document(String),
     List(ListRequest),
     Watch(WatchRequest),
@@ -32,13 +35,14 @@ pub(crate) struct ListRequest {
     pub(crate) from: ListFrom,
 }
 
-/// The state that a list contains.
+/// The state of the objects that a list request selects.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListFrom {
     Newest,
-    /// The state at this revision.
+    /// The state at the given revision.
     Exact(u64),
-    /// The state of the previous page, which returned this token.
+    /// The state of an earlier page of the same list. The value is the `continue` token that the earlier page
+    /// returned.
     Token(String),
 }
 
@@ -50,16 +54,20 @@ pub(crate) struct WatchRequest {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WatchFrom {
-    /// All objects first, then a bookmark if requested.
+    /// The watch starts with all objects as `ADDED` events. If `bookmark` is true, a bookmark follows these
+    /// events.
     Objects { bookmark: bool },
-    /// Only the changes after a revision.
+    /// The watch starts with the first change after the given revision, without initial events.
     Revision(u64),
 }
 
 // === impl Request ===
 
 impl Request {
-    /// Parses a request to a source of this kind.
+    /// Parses a request to a source that serves objects of `kind`.
+    ///
+    /// # Errors
+    /// Returns the error response if the source does not support the request.
     pub(crate) fn read(
         kind: &Kind,
         method: &Method,
@@ -146,8 +154,11 @@ impl WatchFrom {
     }
 }
 
-/// Returns the first accepted encoding that the kind supports. Media types with other parameters, such as
-/// `as=Table`, are skipped.
+/// Returns the first encoding in the `Accept` header that `kind` supports. Media types with unsupported
+/// parameters, such as `as=Table`, are skipped.
+///
+/// # Errors
+/// Returns the error response 406 if no listed encoding is supported.
 fn negotiate(kind: &Kind, headers: &HeaderMap) -> Result<Encoding, Refusal> {
     let accepted = headers
         .get(header::ACCEPT)
@@ -171,7 +182,7 @@ fn negotiate(kind: &Kind, headers: &HeaderMap) -> Result<Encoding, Refusal> {
     })
 }
 
-/// The parameters of a request.
+/// The names and values of the query parameters of a request.
 struct Query(Vec<(String, String)>);
 
 impl Query {
@@ -180,7 +191,7 @@ impl Query {
         Query(form_urlencoded::parse(query).into_owned().collect())
     }
 
-    /// Returns a parameter that is present and not empty.
+    /// Returns the value of the query parameter `name`. Returns `None` if the parameter is absent or empty.
     fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found

@@ -1,9 +1,9 @@
-//! The HTTP server, for HTTP/1.1 and HTTP/2 without TLS.
+//! Serves lists, watches and control requests over HTTP/1.1 and HTTP/2, without TLS.
 //!
 //! Guarantees:
-//! - at most [`CONNECTIONS_MAX`] connections are open, and each open response holds the chunks of a few
-//!   objects;
-//! - all connections are closed when [`serve`] returns.
+//! - at most [`CONNECTIONS_MAX`] connections are open;
+//! - an open response keeps only the chunks of a few objects in memory;
+//! - the tasks of all connections are aborted when [`serve`] returns.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -29,13 +29,13 @@ use crate::request::{ListFrom, ListRequest, Request, WatchFrom, WatchRequest};
 use crate::slot::Encoding;
 use crate::source::Source;
 
-/// Maximum number of open connections. Further clients wait until one is closed.
+/// Maximum number of open connections. While it is reached, the server accepts no new connection.
 const CONNECTIONS_MAX: usize = 256;
 
-/// Pause after a failed accept.
+/// Time to wait after the listener failed to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// Serves until `shutdown` completes, then closes all connections.
+/// Serves the objects of `source` until `shutdown` completes, then closes all connections.
 ///
 /// # Cancel safety
 ///
@@ -148,7 +148,10 @@ fn answer_list(
     Ok(typed_answer(content_type(request.encoding, false), body))
 }
 
-/// Returns the token of the next page: the number of its first object, and the moment of the list.
+/// Returns the `continue` token of the next page of a list.
+///
+/// The token contains the index of the first object of that page, and the number of changes and the revision
+/// of the list.
 fn token(next: usize, moment: Moment) -> String {
     format!("{next}.{}.{}", moment.changes, moment.revision)
 }
@@ -162,8 +165,8 @@ fn read_token(token: &str) -> Option<(usize, Moment)> {
     parts.next().is_none().then_some((start, moment))
 }
 
-/// Returns the response of a watch. If the revision is not valid, the watch ends with an error event, as from
-/// the watch cache of an API server.
+/// Returns the response of a watch. If the requested revision is not valid, the response is one error event,
+/// as from the watch cache of an API server.
 fn answer_watch(source: &Arc<Source>, buffer: Buffer, request: &WatchRequest) -> Response<Body> {
     let framing = Framing::new(source.corpus().kind(), request.encoding);
     let (moment, initial) = match request.from {

@@ -1,86 +1,94 @@
-//! The values that differ between the objects of one workload, at places of a fixed width in a template.
+//! Computes the values that differ between the objects of one workload, a group of similar objects.
+//!
+//! Each such value is a [`Slot`]. A template contains the common bytes of the workload's objects, with ranges
+//! of fixed width for the values of the slots.
 //!
 //! Guarantees:
-//! - values are computed from the object's [`Identity`] and the slot, so no value is kept in memory;
+//! - a value is computed from the object's [`Identity`] and the slot, so no value is kept in memory;
 //! - JSON and protobuf contain the same value;
-//! - a value has the same width for every object, so every object has the length of its template.
+//! - a slot's value has the same width for every object, so all objects of a template have the same length.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fastrand::Rng;
 use jiff::Timestamp;
 
-/// The characters of generated names in Kubernetes, in byte order.
+/// The characters that Kubernetes uses in generated names, in byte order.
 pub(crate) const LETTERS: &[u8; 27] = b"2456789bcdfghjklmnpqrstvwxz";
 
-/// Number of suffixes of five letters.
+/// Number of different name suffixes. A suffix has five characters of [`LETTERS`].
 pub(crate) const SUFFIXES: u64 = 27 * 27 * 27 * 27 * 27;
 
-/// Width of a revision in digits.
+/// Width of an object's `resourceVersion`, in digits.
 pub(crate) const REVISION_WIDTH: usize = 10;
 
-/// Width in digits of a time in nanoseconds since 1970, from 2001 until 2286.
+/// Width in digits of a change's time in nanoseconds since 1970, for times from 2001 until 2286.
 pub(crate) const STAMP_WIDTH: usize = 19;
 
-/// Latest creation time of an object, in seconds since 1970: 2026-06-01T00:00:00Z. It is fixed, so that a
+/// Latest creation time of an object, in seconds since 1970: 2026-06-01T00:00:00Z. The time is constant, so a
 /// seed gives the same bytes on every day.
 const NEWEST: i64 = 1_780_272_000;
 
-/// Maximum age of an object at [`NEWEST`], in seconds: 90 days.
+/// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// The first of the times, in seconds since 1970, that mark slots in a template. No other time of a template
-/// is this late.
+/// Earliest placeholder for a [`Slot::Time`] in a template, in seconds since 1970. All other times in a
+/// template are earlier.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
-/// The encoding of an object.
+/// The encoding of an object in lists and watch events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// JSON, for all kinds.
+    /// JSON, supported for all kinds.
     Json,
-    /// Protobuf, only for built-in kinds.
+    /// Protobuf, supported only for built-in kinds.
     Protobuf,
 }
 
-/// A value that differs between objects. It can have several places in a template.
+/// A value that differs between the objects of a template. A template can contain the same value several
+/// times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// A random UUID.
     Uid,
-    /// The end of the object's name, ascending within a workload.
+    /// The last five characters of the object's name. They increase from object to object within a workload.
     Suffix,
-    /// Five random letters.
+    /// Five random characters of [`LETTERS`].
     Letters,
-    /// The last three numbers of a pod's IP address.
+    /// The last three numbers of the pod's IP address.
     Address,
-    /// The last three numbers of the node's IP address, with dashes, as in its name.
+    /// The last three numbers of the IP address of the object's node, separated by dashes, as in the node's
+    /// name.
     Node,
-    /// The last three numbers of the node's IP address.
+    /// The last three numbers of the IP address of the object's node.
     NodeAddress,
-    /// The creation time of the object plus this number of seconds.
+    /// Time that is this number of seconds after the creation of the object.
     Time(u8),
-    /// Random hexadecimal digits: an id that distinguishes several values, and the number of digits.
+    /// Random hexadecimal digits. The fields are an id, which distinguishes several values of an object, and
+    /// the number of digits.
     Hex(u8, usize),
-    /// Random bytes: an id that distinguishes several values, and the number of bytes, a multiple of three.
+    /// Random bytes, in base64 in JSON. The fields are an id, which distinguishes several values of an
+    /// object, and the number of bytes, a multiple of three.
     Data(u8, usize),
-    /// The object's revision.
+    /// The object's `resourceVersion`.
     Revision,
-    /// Time of the object's last change, in nanoseconds since 1970; zeros if it has not changed.
+    /// Time of the object's last change, in nanoseconds since 1970, or zeros if the object has not changed.
     Stamp,
 }
 
-/// The slots of a template while it is built.
+/// The slots of a template under construction. The index of a slot determines its placeholder in the
+/// template.
 #[derive(Debug, Default)]
 pub(crate) struct Slots(Vec<Slot>);
 
-/// The input from which the values of an object are computed.
+/// The input from which an object's slot values are computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
-    /// The seed of the object, from the seed of the corpus and the object's number.
+    /// Seed of the object's random values, derived from the seed of the corpus and the object's index.
     pub(crate) seed: u64,
-    /// The number of the suffix, below [`SUFFIXES`].
+    /// Number that is written as the suffix of the object's name, below [`SUFFIXES`].
     pub(crate) suffix: u64,
-    /// Number of nodes of the cluster.
+    /// Number of nodes in the generated cluster.
     pub(crate) nodes: u32,
     pub(crate) revision: u64,
     pub(crate) stamp: u64,
@@ -89,7 +97,7 @@ pub(crate) struct Identity {
 // === impl Slots ===
 
 impl Slots {
-    /// Returns the text that marks the places of a slot.
+    /// Adds a slot, if it is new, and returns the slot's placeholder in the JSON of a template.
     pub(crate) fn mark(&mut self, slot: Slot) -> String {
         let at = self.place(slot);
         slot.mark(at, Encoding::Json)
@@ -103,7 +111,7 @@ impl Slots {
         })
     }
 
-    /// Returns all slots with the bytes that mark them.
+    /// Returns all slots, each with the slot's placeholder in this encoding.
     pub(crate) fn marks(&self, encoding: Encoding) -> impl Iterator<Item = (Slot, Vec<u8>)> {
         let slots = self.0.iter().copied().enumerate();
         slots.map(move |(at, slot)| match (slot, encoding) {
@@ -114,7 +122,10 @@ impl Slots {
     }
 }
 
-/// Returns a letter that identifies the slot, followed by tildes, which no template contains otherwise.
+/// Returns the placeholder of the slot with index `at`: a letter for the index, then tildes, `len` bytes in
+/// all.
+///
+/// A template contains no other tildes.
 fn marked_bytes(at: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![b'~'; len];
     let letter = u8::try_from(at).map_or(u8::MAX, |at| b'A' + at);
@@ -126,7 +137,7 @@ fn marked_second(at: usize) -> i64 {
     i64::try_from(at).map_or(i64::MAX, |at| MARKED_SECOND + at)
 }
 
-/// Returns the varint of a time in this century, in seconds. It always has five bytes.
+/// Returns the protobuf varint of a time in seconds since 1970. A time of this century has five bytes.
 fn varint(second: i64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(5);
     crate::protobuf::put_varint(&mut bytes, second.cast_unsigned());
@@ -144,7 +155,7 @@ impl Slot {
         }
     }
 
-    /// Returns the width in bytes of a slot that is text in both encodings.
+    /// Returns the width in bytes of the slot's value. The slot must be text in JSON and protobuf.
     fn width(self) -> usize {
         match self {
             Slot::Uid => 36,
@@ -157,7 +168,7 @@ impl Slot {
         }
     }
 
-    /// Replaces the content of `out` by the value of an object.
+    /// Replaces the content of `out` with the slot's value for the object `of`.
     pub(crate) fn write(self, of: &Identity, encoding: Encoding, out: &mut Vec<u8>) {
         out.clear();
         match self {
@@ -205,7 +216,8 @@ fn write_letters(mut number: u64, out: &mut Vec<u8>) {
     out[start..].reverse();
 }
 
-/// Writes three numbers from 100 to 254, so that every address has the same width.
+/// Writes three numbers, separated by `between`. Each is from 100 to 254, so every address has the same
+/// width.
 fn write_address(mut number: u32, between: u8, out: &mut Vec<u8>) {
     for at in 0..3 {
         if at > 0 {
@@ -237,7 +249,7 @@ fn write_hex(rng: &mut Rng, len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a UUID of version 4.
+/// Writes a random UUID of version 4.
 fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
     for (at, len) in [8, 4, 3, 3, 12].into_iter().enumerate() {
         if at > 0 {
@@ -255,7 +267,8 @@ fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
 // === impl Identity ===
 
 impl Identity {
-    /// Returns the generator for one purpose. Values of other purposes do not affect it.
+    /// Returns a random number generator. Generators of the same object with different `purpose` are
+    /// independent.
     fn random(&self, purpose: u64) -> Rng {
         Rng::with_seed(mix(self.seed ^ mix(purpose)))
     }
@@ -272,7 +285,9 @@ impl Identity {
     }
 }
 
-/// Returns a permutation of 64-bit numbers that maps similar inputs to unrelated outputs (`SplitMix64`).
+/// Returns the `SplitMix64` hash of a number.
+///
+/// The hash is a permutation of the 64-bit numbers. Similar inputs have unrelated hashes.
 pub(crate) fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

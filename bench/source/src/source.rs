@@ -1,9 +1,11 @@
-//! The objects and their changes, shared by all lists and watches.
+//! Holds the objects and their changes for all lists and watches.
+//!
+//! A list or a watch reads through a [`Reader`], which has a position in the sequence of changes.
 //!
 //! Guarantees:
 //! - every watch receives every change, in order;
-//! - no reader is more than [`LEAD_MAX`] changes behind: a change waits for the slowest reader;
-//! - the stamps of changes come from the clock that is passed to [`Source::new`].
+//! - no reader is more than [`LEAD_MAX`] changes behind, because a new change waits for the slowest reader;
+//! - the timestamps of changes come from the clock that is passed to [`Source::new`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,19 +18,19 @@ use tokio::time::Instant;
 use crate::corpus::{Corpus, Version};
 use crate::history::{History, Moment, NoMoment};
 
-/// Maximum number of changes that a reader may be behind.
+/// Maximum number of changes that a reader may be behind the newest change.
 ///
-/// A reader can take several changes at once, and the stamp of a change is still close to the time at which
-/// it is sent.
+/// The limit is high enough for reading several changes at once. It is low enough that a watch sends a change
+/// soon after the change's timestamp.
 const LEAD_MAX: u64 = 64;
 
-/// Maximum number of changes in a row before other tasks run; all tasks share one thread.
+/// Number of changes after which the source yields to other tasks. All tasks share one thread.
 const CHANGES_IN_A_ROW: u64 = 256;
 
-/// Returns the time in nanoseconds since 1970.
+/// Returns the current time in nanoseconds since 1970.
 pub type Clock = fn() -> u64;
 
-/// The objects, their changes, and the readers.
+/// The served objects, their changes, and the positions of all readers.
 #[derive(Debug)]
 pub struct Source {
     corpus: Corpus,
@@ -37,43 +39,43 @@ pub struct Source {
     counts: watch::Sender<Counts>,
     /// Notified when a reader has read changes or is dropped.
     progress: Notify,
-    /// Held by the request that makes changes; further requests wait.
+    /// Locked by the request that makes changes. Further such requests wait for the lock.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
     history: History,
-    /// Number of changes read, by reader.
+    /// Number of changes that each reader has read, by the reader's id.
     readers: BTreeMap<u64, u64>,
     last_reader: u64,
     stats: Stats,
 }
 
-/// The counters that watches wait for.
+/// Counters that a watch waits for: changes made, and requests to end all watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     changes: u64,
     cuts: u64,
 }
 
-/// Counts of requests, changes and sent events.
+/// Counts of requests, changes and sent events, as returned by `GET /stats`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
-    /// Lists; each page counts.
+    /// Number of list requests. Each page of a list is one request.
     pub(crate) lists: u64,
     pub(crate) watches: u64,
-    /// Changes made.
+    /// Number of changes made.
     pub(crate) changes: u64,
-    /// Events written to watches, including initial events and bookmarks.
+    /// Number of events written to watches, including initial events and bookmarks.
     pub(crate) events: u64,
-    /// Bytes of the bodies of lists and watches.
+    /// Number of bytes written to the bodies of lists and watches.
     pub(crate) bytes: u64,
-    /// Open watches.
+    /// Number of open watches.
     pub(crate) watching: u64,
 }
 
-/// The result of a request for changes.
+/// Result of a request that makes changes: their number, the duration, and the newest revision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Emitted {
     pub(crate) changes: u64,
@@ -81,7 +83,10 @@ pub(crate) struct Emitted {
     pub(crate) revision: u64,
 }
 
-/// A position from which a list or a watch reads objects and changes. Changes wait for every reader.
+/// Reads objects and changes for a list or a watch, from a position in the sequence of changes.
+///
+/// While the reader exists, the source makes no change that would leave the reader more than [`LEAD_MAX`]
+/// changes behind.
 #[derive(Debug)]
 pub(crate) struct Reader {
     source: Arc<Source>,
@@ -89,19 +94,19 @@ pub(crate) struct Reader {
     at: Moment,
 }
 
-/// A [`Reader`] that waits for new changes.
+/// A [`Reader`] for a watch. It can wait for new changes.
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) reader: Reader,
     counts: watch::Receiver<Counts>,
-    /// Number of `POST /cut` requests before this follower was created.
+    /// Number of `POST /cut` requests, each of which ends all watches, before this follower was created.
     cuts: u64,
 }
 
 // === impl Source ===
 
 impl Source {
-    /// Creates a source without changes.
+    /// Creates a source in which no object has changed. `clock` gives the timestamps of changes.
     pub fn new(corpus: Corpus, clock: Clock) -> Arc<Source> {
         let state = State {
             history: History::new(corpus.len()),
@@ -119,7 +124,7 @@ impl Source {
         })
     }
 
-    /// Returns the objects.
+    /// Returns the corpus, which generates the objects.
     pub fn corpus(&self) -> &Corpus {
         &self.corpus
     }
@@ -144,7 +149,7 @@ impl Source {
         count(&mut self.state.lock().stats);
     }
 
-    /// Makes changes at `rate` per second or, with a rate of 0, as fast as readers take them.
+    /// Makes `changes` changes at `rate` per second. With a rate of 0, only the readers limit the rate.
     ///
     /// # Cancel safety
     ///
@@ -172,7 +177,7 @@ impl Source {
         }
     }
 
-    /// Makes one change. Returns false if a reader is too far behind.
+    /// Makes one change. Returns false, without a change, if a reader is [`LEAD_MAX`] changes behind.
     fn try_change(&self) -> bool {
         let mut state = self.state.lock();
         let count = state.history.now().changes;
@@ -186,19 +191,21 @@ impl Source {
         true
     }
 
-    /// Ends all watches, each after a complete event.
+    /// Requests the end of all watches. Each watch ends after a complete event.
     pub(crate) fn cut(&self) {
         self.counts.send_modify(|counts| counts.cuts += 1);
     }
 
-    /// Makes all revisions so far too old, and returns the new moment.
+    /// Makes all existing revisions too old for lists and watches. Returns the new position, with a new
+    /// revision.
     pub(crate) fn expire(&self) -> Moment {
         let mut state = self.state.lock();
         state.history.expire();
         state.history.now()
     }
 
-    /// Creates a reader at a moment that is not too old.
+    /// Creates a reader at a position in the sequence of changes. The caller ensures that the position is not
+    /// too old.
     pub(crate) fn read(self: &Arc<Self>, at: Moment) -> Reader {
         let mut state = self.state.lock();
         state.last_reader += 1;
@@ -211,7 +218,8 @@ impl Source {
         }
     }
 
-    /// Creates a follower of the changes after a moment that is not too old.
+    /// Creates a follower that reads the changes after a position. The caller ensures that the position is
+    /// not too old.
     pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
         let counts = self.counts.subscribe();
         let cuts = counts.borrow().cuts;
@@ -238,14 +246,15 @@ impl Reader {
         self.at
     }
 
-    /// Replaces the content of `versions` by the versions of these objects at the reader's moment.
+    /// Replaces the content of `versions` with the versions of these objects at the reader's position.
     pub(crate) fn versions(&self, objects: std::ops::Range<usize>, versions: &mut Vec<Version>) {
         let state = self.source.state.lock();
         versions.clear();
         versions.extend(objects.map(|object| state.history.version(object, self.at)));
     }
 
-    /// Replaces the content of `changes` by the next changes, at most `most`, and advances the reader.
+    /// Reads at most `most` next changes into `changes`, replaces its content, and advances the reader past
+    /// them.
     pub(crate) fn take(&mut self, most: usize, changes: &mut Vec<(usize, Version)>) {
         changes.clear();
         let mut state = self.source.state.lock();
@@ -275,21 +284,21 @@ impl Drop for Reader {
 // === impl Follower ===
 
 impl Follower {
-    /// Returns whether the watches were cut after this follower was created.
+    /// Returns whether a `POST /cut` request arrived after this follower was created.
     pub(crate) fn is_cut(&self) -> bool {
         self.counts.borrow().cuts > self.cuts
     }
 
-    /// Returns whether all changes so far are taken.
+    /// Returns whether the reader has read all changes made so far.
     pub(crate) fn is_current(&self) -> bool {
         self.counts.borrow().changes <= self.reader.at.changes
     }
 
-    /// Waits for a change that is not taken, or a cut.
+    /// Waits until the source has a change that the reader has not read, or until a `POST /cut` request.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe. It takes no changes.
+    /// Cancel safe: the method reads no change.
     pub(crate) async fn wait(&mut self) {
         let (read, cuts) = (self.reader.at.changes, self.cuts);
         let waited = self

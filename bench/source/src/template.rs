@@ -1,6 +1,10 @@
-//! Templates: the common bytes of the objects of a workload, with places for the slots.
+//! Writes the objects of one workload, a group of similar objects, from a template.
 //!
-//! Guarantees: both encodings of a template come from one JSON object, and each contains every slot.
+//! A template contains the bytes that are common to the workload's objects. The values that differ between
+//! the objects (the slots) are written into ranges of these bytes.
+//!
+//! Guarantees: the JSON and the protobuf encoding of a template come from one JSON object, and each contains
+//! every slot.
 
 use anyhow::{Context as _, Result, ensure};
 use memchr::memmem;
@@ -10,29 +14,31 @@ use crate::kind::Kind;
 use crate::protobuf::{self, Messages};
 use crate::slot::{Encoding, Identity, Slot, Slots};
 
-/// The patterns of one workload's objects, in each encoding that the kind supports.
+/// The common bytes of one workload's objects, in each encoding that the kind supports.
 #[derive(Debug)]
 pub(crate) struct Template {
     json: Pattern,
     protobuf: Option<Pattern>,
 }
 
-/// The bytes of a template in one encoding, and the places of the slots.
+/// The common bytes of one workload's objects in one encoding, and the offsets at which slots are written.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     bytes: Box<[u8]>,
-    /// The places of a slot are adjacent in this list.
+    /// Slots, each with an offset in `bytes`. The entries of one slot are adjacent.
     holes: Box<[(Slot, usize)]>,
 }
 
 // === impl Template ===
 
 impl Template {
-    /// Creates a template from an object in which the slots are marked.
+    /// Creates a template from an object that contains the placeholders of `slots` in place of the slots'
+    /// values.
     ///
     /// # Errors
     ///
-    /// The object is not of this kind, or a mark is missing from an encoding.
+    /// Returns an error if the object is not of this kind, or if a slot's placeholder is missing from an
+    /// encoding.
     pub(crate) fn new(
         kind: &Kind,
         messages: &Messages,
@@ -58,7 +64,7 @@ impl Template {
         })
     }
 
-    /// Returns the pattern in an encoding, or `None` if the kind does not support it.
+    /// Returns the pattern in an encoding, or `None` if the kind does not support the encoding.
     pub(crate) fn pattern(&self, encoding: Encoding) -> Option<&Pattern> {
         match encoding {
             Encoding::Json => Some(&self.json),
@@ -83,12 +89,13 @@ impl Pattern {
         })
     }
 
-    /// Returns the length of each object in bytes.
+    /// Returns the length in bytes of every object that the pattern writes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Appends an object to `out`. `scratch` is overwritten.
+    /// Appends the object `of` to `out`. `scratch` is a buffer for slot values, and its content is
+    /// overwritten.
     pub(crate) fn write(
         &self,
         of: &Identity,

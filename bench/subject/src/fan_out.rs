@@ -1,7 +1,7 @@
-//! Measures the delivery of each event to many handlers.
+//! Measures the time to deliver each event of an informer to many handlers.
 //!
-//! Guarantees: the clock stops after each handler has received every event. Events are sent as fast as the
-//! handlers receive them.
+//! Guarantees: the measurement ends when every handler has received every event. Events are sent as fast as
+//! the handlers receive them.
 
 use std::sync::{
     Arc,
@@ -17,7 +17,7 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{line, memory_source};
 
-/// Options of the benchmark.
+/// Command-line options of `subject fan-out`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Handlers
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     pods: usize,
 }
 
-/// Prints the time per event, delivered to all handlers.
+/// Runs the measurement and prints the time per event, from the write until the last handler has the event.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let (handlers, events) = (options.handlers, options.events);
     ensure!(
@@ -47,7 +47,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         let (left, told_all) = (Arc::clone(&left), Arc::clone(&told_all));
         let mut mine = events;
         let told = move |_, _| {
-            // A counter per handler, so that handlers do not share a cache line.
+            // Each handler has its own counter, so the handlers do not write to the same cache line.
             mine -= 1;
             if mine == 0 && left.fetch_sub(u64::from(events), Ordering::AcqRel) == u64::from(events)
             {

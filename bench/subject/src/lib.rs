@@ -1,11 +1,11 @@
-//! Our informer as a measured process. It uses only the public API of the library.
+//! Runs this project's informer as the measured process of a benchmark, through the library's public API.
 //!
 //! Guarantees: each subcommand prints one line of JSON to standard output and exits with 0, or prints an
-//! error to standard error and exits with a nonzero code. With `--kubeconfig`, lines for the parent process
-//! precede the JSON.
+//! error to standard error and exits with a nonzero code. With `--kubeconfig`, the program prints lines for
+//! its parent process before the JSON.
 //!
-//! It uses Tokio's multi-threaded runtime with one worker per processor, and the defaults of the library
-//! unless a flag changes them. The program that calls [`run`] selects the allocator.
+//! The program uses Tokio's multi-threaded runtime with one worker per processor. It uses the library's
+//! defaults unless a flag changes them. The binary that calls [`run`] selects the allocator.
 
 mod line;
 mod memory_source;
@@ -42,7 +42,7 @@ enum Command {
     FanOut(fan_out::Options),
 }
 
-/// Runs the measurement that the command line selects.
+/// Parses the command line and runs the measurement that the command line selects.
 ///
 /// # Errors
 /// Returns an error if the flags are incomplete or the measurement fails.

@@ -1,10 +1,10 @@
-//! Output of a subcommand.
+//! Prints the result of a measurement.
 
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
 
-/// Prints the line of JSON.
+/// Prints `line` as one line of JSON to standard output.
 pub(crate) fn print(line: &serde_json::Value) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }

@@ -1,4 +1,6 @@
-//! `subject` with jemalloc, an allocator for multi-threaded programs; Go's runtime includes one.
+//! `subject`: the measured program, with the allocator jemalloc.
+//!
+//! jemalloc is made for multi-threaded programs, as is the allocator in Go's runtime.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,9 +1,11 @@
-//! Small pods in memory as a source, for measurements that exclude the cost of a server and of large objects.
+//! Provides small pods from memory to an informer, without a server.
+//!
+//! Measurements that use this source exclude the cost of a server and of large objects.
 //!
 //! Guarantees: the list is complete when the source is created. The first watch delivers all writes in order.
-//! A writer waits while [`ON_THE_WAY`] events are not yet read.
+//! A writer waits while [`ON_THE_WAY`] events are written and not yet read by the informer.
 //!
-//! It does not support a second watch: a later one stays open without events.
+//! The source supports only one watch. A later watch stays open and has no events.
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
@@ -13,27 +15,29 @@ use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher, Re
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-/// Maximum number of events between writer and informer.
+/// Maximum number of events that are written and not yet read by the informer.
 const ON_THE_WAY: usize = 64;
 
 /// The namespace of all pods, as in client-go's benchmark.
 pub(crate) const NAMESPACE: &str = "default";
 
-/// A source of small pods.
+/// A source of small pods: one list, and one watch for the events of a [`PodWriter`].
 pub(crate) struct MemorySource {
     list: Bytes,
-    /// Taken by the first watch.
+    /// Receives the events of the [`PodWriter`]. `None` after the first watch has taken the receiver.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 
-/// Writes to the pods of a [`MemorySource`].
+/// Writes changes of the pods in a [`MemorySource`].
 pub(crate) struct PodWriter {
     pods: usize,
     revision: usize,
     events: mpsc::Sender<Bytes>,
 }
 
-/// Returns a source with this number of pods, which have only metadata, as in client-go's benchmark.
+/// Returns a source with this number of pods, and the writer of their changes.
+///
+/// The pods have only metadata, as in client-go's benchmark.
 pub(crate) fn pods(pods: usize) -> (MemorySource, PodWriter) {
     let items: Vec<_> = (0..pods).map(|number| pod(number, number + 1)).collect();
     let list = format!(
@@ -63,7 +67,7 @@ fn pod(number: usize, revision: usize) -> String {
 }
 
 impl PodWriter {
-    /// Writes a change of the pod with this number, modulo the number of pods.
+    /// Writes a change of the pod whose index is `number` modulo the number of pods.
     ///
     /// # Errors
     /// Returns an error if the informer has stopped.

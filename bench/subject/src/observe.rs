@@ -1,4 +1,6 @@
-//! Measures an informer over the pods of the source, with one handler, from its start to its last relist.
+//! Measures an informer of pods with one handler: its start, its updates and its relists.
+//!
+//! The pods come from the benchmark's object server or from a real API server.
 
 use std::sync::Arc;
 
@@ -16,16 +18,16 @@ use kube_informer::{
 };
 use tokio::{sync::oneshot, task::JoinSet};
 
-/// Form of the objects in the cache.
+/// Form in which the informer's cache keeps objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Store {
-    /// Values of their type.
+    /// Decoded, as values of their Rust type.
     Typed,
-    /// Compressed.
+    /// Compressed, and decoded when they are read.
     Packed,
 }
 
-/// Prints the result of one run.
+/// Runs the informer with these flags and prints the measurements.
 pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
     let told = Arc::new(Told::default());
     let start = Start::new();
@@ -78,10 +80,10 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// The handler that records events in [`Told`].
+/// A handler that counts events in [`Told`].
 struct Counting {
     told: Arc<Told>,
-    /// Whether the handler reads objects. A packed cache then decodes them.
+    /// Whether the handler reads each object. A packed cache decodes an object when it is read.
     looks: bool,
 }
 
@@ -112,7 +114,7 @@ fn containers(object: &Object<Pod>) -> usize {
     spec.map_or(0, |spec| spec.containers.len())
 }
 
-/// Returns the time stamp of the source.
+/// Returns the `bench/ts` annotation: the time at which the object server made the change.
 fn sent(pod: &Pod) -> Option<&str> {
     let annotations = pod.metadata.annotations.as_ref()?;
     annotations.get("bench/ts").map(String::as_str)

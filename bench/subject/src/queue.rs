@@ -1,4 +1,4 @@
-//! Measures a work queue: add, get and done of one key after the other, on one thread, without waiting.
+//! Measures a work queue: adds, gets and finishes one key at a time, on one thread, without delays.
 
 use std::{hint::black_box, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::line;
 /// Number of different keys, as in client-go's `BenchmarkQueue`.
 const KEYS: usize = 100;
 
-/// Options of the benchmark.
+/// Command-line options of `subject queue`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Number of keys that pass through the queue
@@ -20,9 +20,9 @@ pub(crate) struct Options {
     items: u32,
 }
 
-/// Prints the time per key.
+/// Runs the measurement and prints the time per key.
 ///
-/// A key is an `Arc<str>`: copying it copies a pointer, as for a Go string.
+/// A key is an `Arc<str>`, so copying a key copies only a pointer, as for a Go string.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let keys: Vec<Arc<str>> = (0..KEYS).map(|key| format!("key-{key}").into()).collect();
     let queue = RateLimitingQueue::<Arc<str>>::new(rate_limiter::controller_default());

@@ -1,8 +1,10 @@
-//! A port of client-go's `BenchmarkSharedIndexInformer`: readers list all pods of a namespace without pause,
-//! while one writer changes pods.
+//! Measures reads and writes per second, while readers list all pods and one writer changes pods.
 //!
-//! Guarantees: each read accesses every pod. A write counts when the handler has received it and finds it, or
-//! a later state, in a new read. At most [`WINDOW`] writes are in flight, as in client-go's benchmark.
+//! This is a port of client-go's `BenchmarkSharedIndexInformer`.
+//!
+//! Guarantees: each read accesses every pod of one namespace. A write counts if the handler receives its
+//! event and then reads the same or a newer revision of the pod from the cache. At most [`WINDOW`] writes are
+//! waiting for the handler, as in client-go's benchmark.
 
 use std::{
     hint::black_box,
@@ -26,10 +28,11 @@ use crate::{
     memory_source::{self, NAMESPACE, PodWriter},
 };
 
-/// `queuedEvents` of client-go's benchmark.
+/// Maximum number of writes whose events the handler has not received. Equals `queuedEvents` in client-go's
+/// benchmark.
 const WINDOW: usize = 10;
 
-/// Options of the benchmark.
+/// Command-line options of `subject reads`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Pods in the cache
@@ -54,7 +57,7 @@ enum Readers {
     Tasks,
 }
 
-/// Counts since the start, and whether readers must stop.
+/// Number of reads and writes so far, and whether the readers must stop.
 #[derive(Debug, Default)]
 struct Done {
     reads: AtomicU64,
@@ -62,7 +65,7 @@ struct Done {
     over: AtomicBool,
 }
 
-/// Prints reads and writes per second.
+/// Runs the measurement and prints reads and writes per second.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let (source, writer) = memory_source::pods(options.pods);
     let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
@@ -100,7 +103,8 @@ fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// Returns the handler: it reads the pod that it received, and allows the next write.
+/// Returns the handler of updates. The handler reads the pod from the cache, counts the write, and permits
+/// one more write.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,
@@ -116,9 +120,9 @@ fn counting(
     }
 }
 
-/// Changes one pod after the other, within the window. Returns when the informer ends.
+/// Changes one pod after the other, each with a permit of `window`. Returns when the informer stops.
 async fn write(mut writer: PodWriter, window: Arc<Semaphore>) {
-    // The step is a prime number. It reaches all pods if it does not divide their number.
+    // The step is a prime number. The writer reaches all pods unless the step divides the number of pods.
     for number in (0..).step_by(7_919) {
         let Ok(permit) = window.acquire().await else {
             return;
@@ -162,7 +166,7 @@ fn readers(
     Ok(threads)
 }
 
-/// Reads every pod of the namespace.
+/// Reads every pod of the namespace from a snapshot and counts one read.
 fn read(indexer: &Indexer<Pod>, done: &Done) {
     let snapshot = indexer.snapshot();
     let mut length = 0;

@@ -1,14 +1,14 @@
-//! A server for tests in other languages: it injects faults on request, and returns its request log.
+//! Runs an API server for tests in other languages. The test injects faults and reads the request log.
 //!
-//! Start it as a child process with pipes for standard input and output. The first line that it prints is its
-//! URL. It accepts fault plans at the path `/faults`, as
+//! Start the program as a child process with pipes for standard input and output. The first line of output is
+//! the URL of the server. The server accepts fault plans at the path `/faults`, as
 //! [`Faults`](kube_informer_apiserver::Faults) documents them.
 //!
-//! The server responds to each line of its standard input with one line. The response to `requests` is a JSON
-//! array of all requests since the previous one, in order of arrival; the response to any other line is
-//! `error: …`. The server ends when its input closes, so it does not outlive its parent.
+//! The program responds to each line of standard input with one line of output. The response to `requests` is
+//! a JSON array of all requests since the previous `requests` line, in order of arrival. The response to any
+//! other line is `error: …`. The program ends when its input closes, so it does not outlive its parent.
 //!
-//! It also serves a custom kind, `widgets` of `example.com/v1`.
+//! The server also supports a custom kind, `widgets` of `example.com/v1`.
 //!
 //! ```sh
 //! cargo run -p kube-informer-apiserver --example commanded_server

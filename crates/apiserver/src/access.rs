@@ -1,12 +1,16 @@
-//! Authentication and authorization: bearer tokens, client certificates, and rules.
+//! Authenticates and authorizes requests, by bearer tokens, client certificates and access rules.
 //!
 //! Guarantees:
-//! - a server without tokens accepts every request as `system:anonymous`; a server without rules allows every request;
-//! - once a token has been granted, a request without a known token or client certificate receives 401, even after the
-//!   last token is revoked;
-//! - web pages in a browser can't use a port that is open to all local users: [`browser`];
-//! - a change applies to every request that arrives after it; open watches continue, as in Kubernetes;
-//! - tokens are compared in constant time, and no `Debug` output, log or message contains them.
+//! - A server without tokens accepts every request as `system:anonymous`. A server without rules allows every
+//!   request.
+//! - After the first token is granted, a request without a known token or a client certificate receives 401.
+//!   Revoking the last token does not change this.
+//! - Web pages in a browser can't use a local port that requires neither a token nor TLS (see [`browser`]).
+//! - A change of tokens or rules applies to every request that arrives after the change. Open watches
+//!   continue, as in Kubernetes.
+//! - Tokens are compared in constant time, and no `Debug` output, log or message contains them.
+//!
+//! The module does not verify client certificates: the TLS connection does.
 
 mod attributes;
 mod browser;
@@ -27,28 +31,28 @@ use crate::status::ApiError;
 use attributes::Attributes;
 pub use rule::Rule;
 
-/// The group of every authenticated user.
+/// Group of every authenticated user.
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// Group whose members are allowed every request.
 ///
-/// `NewPrivilegedGroups` in the API server's configuration.
+/// Kubernetes defines the same group in `NewPrivilegedGroups` of the API server's configuration.
 const MASTERS: &str = "system:masters";
 
-/// A user with its name and groups.
+/// An authenticated user: the name and the groups to which access rules apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct User {
     /// Name of the user, such as `jane` or `system:serviceaccount:default:controller`.
     pub name: String,
-    /// Groups of the user.
+    /// Names of the groups that the user belongs to.
     ///
-    /// Members of `system:masters` are allowed everything.
-    /// The server adds `system:authenticated` to every authenticated user.
+    /// Members of `system:masters` are allowed everything. The server adds `system:authenticated` to every
+    /// authenticated user.
     pub groups: Vec<String>,
 }
 
-/// Handle that changes the tokens and rules of a running server; cheap to clone.
+/// Handle that changes the tokens and access rules of a running server. The handle is cheap to clone.
 ///
 /// ```
 /// use kube_informer_apiserver::{Rule, Server, User};
@@ -65,30 +69,33 @@ pub struct Access {
     gate: Arc<Gate>,
 }
 
-/// Authenticates and authorizes every request to the server, by its tokens and rules.
+/// Authenticates and authorizes every request to the server, by the server's tokens and access rules.
 pub(crate) struct Gate {
     policy: Mutex<Policy>,
     anonymous: Arc<User>,
 }
 
-/// Tokens and rules of a server: those of the builder, with later changes by [`Access`].
+/// Current tokens and access rules of a server. The builder sets the first ones, and [`Access`] changes them.
 #[derive(Default)]
 pub(crate) struct Policy {
-    /// Accepted tokens with their users; `None` if requests need no authentication.
+    /// Accepted tokens with their users. `None` if requests need no authentication.
     tokens: Option<Vec<(BearerToken, Arc<User>)>>,
-    /// Rules of the server; `None` if every request is allowed.
+    /// Access rules of the server. `None` if every request is allowed.
     rules: Option<Vec<Rule>>,
 }
 
 /// Bytes of a bearer token that the server accepts.
 struct BearerToken(Box<[u8]>);
 
-/// User in a peer's client certificate; the connection adds it to the extensions of each of its requests.
+/// User that a peer's client certificate names.
+///
+/// The connection adds this value to the extensions of each request.
 #[derive(Clone)]
 pub(crate) struct Peer(pub(crate) Arc<User>);
 
-/// Marks a request that arrived on a local port without TLS; the connection adds it to the request's
-/// extensions.
+/// Marks a request that arrived without TLS on a port that only local programs can reach.
+///
+/// The connection adds this value to the extensions of each such request.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnMachine;
 
@@ -103,14 +110,14 @@ impl User {
         }
     }
 
-    /// Adds the user to a group.
+    /// Adds `group` to the groups of the user.
     #[must_use]
     pub fn in_group(mut self, group: &str) -> User {
         self.groups.push(group.to_owned());
         self
     }
 
-    /// Adds the group `system:authenticated` to the user.
+    /// Adds the group `system:authenticated` to the user, unless the user is already in this group.
     pub(crate) fn authenticated(mut self) -> Arc<User> {
         if !self.is_in(AUTHENTICATED) {
             self.groups.push(AUTHENTICATED.to_owned());
@@ -130,31 +137,31 @@ impl Access {
         Access { gate }
     }
 
-    /// Adds a token, or assigns a known one to another user.
+    /// Makes the server accept `token` as `user`. A token that is already known is assigned to `user`.
     ///
-    /// From the first token on, requests without a token receive 401.
+    /// After the first granted token, requests without a token receive 401.
     ///
     /// # Panics
     ///
-    /// Panics if the token is empty, because no request can carry it.
+    /// Panics if the token is empty, because no request can contain an empty token.
     pub fn grant_token(&self, token: &str, user: User) {
         self.gate.policy.lock().grant(token, user);
     }
 
-    /// Revokes a token: requests with it receive 401 from now on.
+    /// Revokes a token. Later requests with the token receive 401.
     ///
     /// Returns whether the token was known.
     pub fn revoke_token(&self, token: &str) -> bool {
         self.gate.policy.lock().revoke(token)
     }
 
-    /// Replaces all rules: requests that no new rule allows receive 403 from now on.
+    /// Replaces all access rules. Later requests that no new rule allows receive 403.
     pub fn replace_rules(&self, rules: impl IntoIterator<Item = Rule>) {
         let rules = rules.into_iter().collect();
         self.gate.policy.lock().rules = Some(rules);
     }
 
-    /// Removes all rules: every request is allowed from now on.
+    /// Removes all access rules. Every later request is allowed.
     pub fn drop_rules(&self) {
         self.gate.policy.lock().rules = None;
     }
@@ -180,13 +187,15 @@ impl Gate {
         *self.policy.lock() = policy;
     }
 
-    /// Whether neither tokens nor rules are configured.
+    /// Returns whether neither tokens nor rules are configured.
     pub(crate) fn is_open(&self) -> bool {
         let policy = self.policy.lock();
         policy.tokens.is_none() && policy.rules.is_none()
     }
 
-    /// Authenticates and authorizes a request: returns its user, and an error if the request is not allowed.
+    /// Authenticates and authorizes a request.
+    ///
+    /// Returns the user of the request, and an error if the request is not allowed.
     pub(crate) fn admit(&self, parts: &Parts, query: &Query) -> (Arc<User>, Option<ApiError>) {
         let peer = parts.extensions.get::<Peer>();
         let policy = self.policy.lock();
@@ -217,7 +226,7 @@ impl Gate {
         (user, refusal)
     }
 
-    /// Checks whether a user who may update an object may also create it.
+    /// Returns a 403 error if the user may not create the object that an update request names.
     pub(crate) fn admit_create(&self, user: &User, target: &Target) -> Result<(), ApiError> {
         let attributes = Attributes::of_creation(target);
         if self.policy.lock().allows(user, &attributes) {
@@ -250,7 +259,9 @@ impl Policy {
         tokens.len() < before
     }
 
-    /// Returns the user of a token; the time of the call reveals only the number and lengths of the tokens.
+    /// Returns the user of a token, or `None` for an unknown token.
+    ///
+    /// The duration of the call reveals only the number and the lengths of the accepted tokens.
     fn user_of(&self, token: &[u8]) -> Option<Arc<User>> {
         let mut found = None;
         for (known, user) in self.tokens.iter().flatten() {
@@ -261,7 +272,7 @@ impl Policy {
         found
     }
 
-    /// Whether a rule allows this user a request with these attributes.
+    /// Returns whether the rules allow `user` a request with these attributes.
     fn allows(&self, user: &User, attributes: &Attributes) -> bool {
         let Some(rules) = &self.rules else {
             return true;
@@ -280,7 +291,9 @@ impl BearerToken {
     }
 }
 
-/// Returns the bearer token of an `Authorization` header, parsed as in Kubernetes' `bearertoken.go`.
+/// Returns the bearer token in the `Authorization` header, parsed as in Kubernetes' `bearertoken.go`.
+///
+/// Returns `None` if the header is missing or has another scheme.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
     let mut words = value.split(|byte| *byte == b' ');

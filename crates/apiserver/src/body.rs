@@ -1,6 +1,7 @@
-//! The body of a response: bytes in memory, or a stream of them.
+//! Defines the body of a response: bytes in memory, or a stream of bytes.
 //!
-//! Guarantees: every response of [`crate::Server`] has this type; an error of a stream ends the body.
+//! Guarantees: every response of [`crate::Server`] has a body of this type, and an error in a stream ends the
+//! body.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,24 +14,28 @@ use http_body::{Frame, SizeHint};
 use crate::response_budget::{FREE_BYTES, Reserved, ResponseBudget};
 use crate::status::ApiError;
 
-/// Size of a chunk in bytes: it fills a few HTTP/2 frames, and 100,000 objects need few writes.
+/// Size in bytes at which the server sends a chunk of a long response.
+///
+/// A chunk of this size fills a few HTTP/2 frames, and a list of 100,000 objects needs few writes.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Any error, in the form that tower and hyper use.
+/// An error of any type, as tower and hyper represent it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of a response; it yields only data frames.
+/// Body of an HTTP response from the server. The body contains only data frames, no trailers.
 pub struct Body(Content);
 
-/// Content of a [`Body`], without further layers: every event would pass through each layer twice per
-/// watcher.
+/// Content of a [`Body`].
+///
+/// The variants are not wrapped in further body types, because each event of each watch would pass through
+/// them.
 enum Content {
-    /// The unsent bytes of a body of known length.
+    /// Bytes of a body with a known length that have not been sent yet.
     Full(Bytes),
-    /// A body of known length whose bytes count towards the [`ResponseBudget`].
+    /// A body with a known length whose bytes count towards the [`ResponseBudget`].
     Held {
         content: Reserved<Bytes>,
-        /// Number of unsent bytes.
+        /// Number of bytes that have not been sent yet.
         left: usize,
     },
     Stream(Pin<Box<dyn Stream<Item = Result<Bytes, BoxError>> + Send>>),
@@ -39,12 +44,12 @@ enum Content {
 }
 
 impl Body {
-    /// Creates a body of known length.
+    /// Creates a body from bytes in memory.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
         Body(Content::Full(bytes.into()))
     }
 
-    /// Counts the body towards the response budget if it has more than [`FREE_BYTES`].
+    /// Counts the body towards the response budget if it has more than [`FREE_BYTES`] in memory.
     ///
     /// # Errors
     ///
@@ -60,14 +65,14 @@ impl Body {
         }
     }
 
-    /// Creates a body from a stream of chunks; the stream is not polled again after its end.
+    /// Creates a body from a stream of chunks. The body does not poll the stream again after its end.
     pub(crate) fn stream(
         stream: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
     ) -> Body {
         Body(Content::Stream(Box::pin(stream)))
     }
 
-    /// Returns the next chunk of the body; `None` at the end.
+    /// Returns the next chunk of the body, or `None` at its end.
     pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -93,8 +98,9 @@ impl Body {
     }
 }
 
-/// Removes the next chunk from `rest` and returns a copy, because a slice would keep the whole text in
-/// memory.
+/// Removes the next chunk, of at most [`CHUNK_BYTES`], from `rest`, and returns a copy of it.
+///
+/// A slice of `rest` instead of a copy would keep all bytes in memory.
 pub(crate) fn next_piece(rest: &mut Bytes) -> Bytes {
     let length = rest.len().min(CHUNK_BYTES);
     let piece = Bytes::copy_from_slice(&rest.split_to(length));

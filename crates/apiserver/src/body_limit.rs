@@ -1,12 +1,13 @@
-//! Limits on the size, the time and the memory of request bodies.
+//! Receives request bodies, and limits their size, their duration and their memory.
 //!
 //! Guarantees:
-//! - a body of more than [`BODY_BYTES_MAX`] is rejected with 413, whatever its `Content-Length` says, and one that is
-//!   incomplete after [`BODY_TIMEOUT`] with 504;
-//! - all bodies that are received or processed hold at most [`BODIES_BYTES_MAX`] together; a request beyond that is
-//!   rejected with 429;
-//! - the memory of a body does not depend on the number of its chunks;
-//! - no body is decompressed.
+//! - A body of more than [`BODY_BYTES_MAX`] is rejected with 413, independent of its `Content-Length`.
+//! - A body that is incomplete after [`BODY_TIMEOUT`] is rejected with 504.
+//! - All bodies that are being received or processed use at most [`BODIES_BYTES_MAX`] together. A request
+//!   that exceeds this maximum is rejected with 429.
+//! - The memory of a body does not depend on the number of its chunks.
+//!
+//! The module does not decompress bodies.
 
 use std::ops::Deref;
 use std::pin::pin;
@@ -21,29 +22,30 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use crate::body::BoxError;
 use crate::status::ApiError;
 
-/// Maximum size of a request body in bytes (`MaxRequestBodyBytes` in `server/config.go`).
+/// Maximum size of a request body in bytes (`MaxRequestBodyBytes` in Kubernetes' `server/config.go`).
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Maximum time to receive a body; Kubernetes allows the same (`RequestTimeout` in `server/config.go`).
+/// Maximum time to receive a request body (`RequestTimeout` in Kubernetes' `server/config.go`).
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum size of all request bodies together: 85 of the largest, or 200,000 of the usual size.
+/// Maximum size in bytes of all request bodies together: 85 of the maximum size, or 200,000 of the usual
+/// size.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Receives request bodies and limits the memory that they use together.
+/// Receives request bodies, and limits the memory that all of them use together.
 pub(crate) struct BodyLimit {
     held_bytes: AtomicUsize,
     bytes_max: usize,
 }
 
-/// A completely received request body; its bytes count towards the limit until it is dropped.
+/// A completely received request body. Its bytes count towards the [`BodyLimit`] until the value is dropped.
 #[derive(Default)]
 pub(crate) struct Received {
     bytes: BytesMut,
     _reservation: Option<Reservation>,
 }
 
-/// Bytes that one request body counts towards the limit; dropping the reservation releases them.
+/// Number of bytes that one request body counts towards the [`BodyLimit`]. Dropping it subtracts them.
 struct Reservation {
     limit: Arc<BodyLimit>,
     bytes: usize,
@@ -59,7 +61,7 @@ impl Default for BodyLimit {
 }
 
 impl BodyLimit {
-    /// Receives the whole body of a request.
+    /// Receives the complete body of a request.
     ///
     /// # Cancel safety
     ///
@@ -70,7 +72,7 @@ impl BodyLimit {
         B::Error: Into<BoxError>,
     {
         let mut reading = pin!(self.read(body));
-        // A body that is complete at once, as in process, needs no timer.
+        // A body that is complete at the first poll, as without a socket, needs no timer.
         let first = std::future::poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx)));
         match first.await {
             Poll::Ready(received) => received,
@@ -90,7 +92,8 @@ impl BodyLimit {
             bytes: 0,
         };
         let mut body = pin!(Limited::new(body, BODY_BYTES_MAX));
-        // One buffer, because every chunk would keep the larger buffer that it is a slice of.
+        // The chunks are copied to one buffer, because each chunk is a slice of a larger buffer and would
+        // keep it.
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| unreadable(&error))?;

@@ -1,12 +1,14 @@
-//! The objects that a new server starts with: the system's, as kube-apiserver creates them, and the seeds.
+//! Creates the objects that a new server starts with: the system objects of Kubernetes, and the seeds.
+//!
+//! Seeds are the initial objects that are passed to the builder.
 //!
 //! Guarantees:
-//! - namespaces, and the Service `kubernetes` with its endpoints, share revision 1 with the first seed, so the seeds
-//!   have the revisions 1, 2, … and a server without seeds starts at revision 1, as an empty etcd does;
-//! - a seed replaces the system object of the same name;
-//! - the namespace of a seed exists, wherever namespaces are enforced.
+//! - Seeds have the revisions 1, 2, … in their order. The system objects have revision 1, like the first
+//!   seed. A server without seeds starts at revision 1, as an empty etcd does.
+//! - A seed replaces the system object of the same name.
+//! - The namespace of each seed exists, if the server enforces namespaces.
 //!
-//! It does not recreate a system object that a client deletes.
+//! The module does not recreate a system object that a client deletes.
 
 use std::collections::BTreeSet;
 
@@ -20,22 +22,22 @@ const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kub
 /// Name of the Service, the `EndpointSlice` and the `Endpoints` through which pods reach the API server.
 const SERVICE: &str = "kubernetes";
 
-/// The first address of kubeadm's default Service range, 10.96.0.0/12.
+/// Cluster IP of the Service: the first address of kubeadm's default Service range, 10.96.0.0/12.
 const CLUSTER_IP: &str = "10.96.0.1";
 
-/// Address of the API server in its endpoints, from the range for documentation (RFC 5737).
+/// Address in the endpoints of the Service, from the range for documentation (RFC 5737).
 ///
-/// A server in process has no address, and Kubernetes rejects loopback addresses in endpoints.
+/// A server without a socket has no address, and Kubernetes rejects loopback addresses in endpoints.
 const ENDPOINT_IP: &str = "192.0.2.1";
 
-/// Port of the Service, and kube-apiserver's default `--secure-port`.
+/// Port of the Service.
 const SERVICE_PORT: u16 = 443;
 const SECURE_PORT: u16 = 6443;
 
-/// The objects that a new server starts with: the seeds, and the system objects.
+/// The seeds of a new server, and a setting for its system objects.
 pub(crate) struct Bootstrap {
     pub(crate) seeds: Vec<Value>,
-    /// Whether the Service `kubernetes` and its endpoints are among the system objects.
+    /// Whether the system objects include the Service `kubernetes` and its endpoints.
     pub(crate) kubernetes_service: bool,
 }
 
@@ -49,11 +51,11 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// Stores the system objects, then the seeds, in a new server.
+    /// Stores the system objects, then the seeds, in the new `server`.
     ///
     /// # Panics
     ///
-    /// Panics if a seed is rejected.
+    /// Panics if the server rejects a seed.
     pub(crate) fn fill(self, server: &Server) {
         for object in self.system_objects(server) {
             server.restart_counting(0);
@@ -69,7 +71,7 @@ impl Bootstrap {
         }
     }
 
-    /// Returns the system objects and the namespaces of seeds, without the objects that a seed replaces.
+    /// Returns the system objects and the namespaces of the seeds, without the objects that a seed replaces.
     fn system_objects(&self, server: &Server) -> Vec<Value> {
         let mut objects: Vec<Value> = NAMESPACES.into_iter().map(namespace).collect();
         if server.shared().settings.enforce_namespaces {
@@ -89,7 +91,9 @@ impl Bootstrap {
     }
 }
 
-/// Returns the namespaces of namespaced seeds; a seed of an unserved kind is reported when it is stored.
+/// Returns the names of the namespaces that contain seeds.
+///
+/// Seeds of unserved kinds are skipped, because storing them reports the error.
 fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     let registry = &server.shared().registry;
     let is_namespaced = |seed: &&Value| {
@@ -102,9 +106,9 @@ fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Returns the identity of an object: kind in any version, namespace and name.
+/// Returns the identity of an object: its kind, namespace and name. The API version is not included.
 ///
-/// Returns `None` for a kind without system objects.
+/// Returns `None` for a kind that no system object has.
 fn place(object: &Value) -> Option<(&str, &str, &str)> {
     let (metadata, kind) = (&object["metadata"], object["kind"].as_str()?);
     let version = object["apiVersion"].as_str()?;
@@ -139,9 +143,10 @@ fn namespace(name: &str) -> Value {
     })
 }
 
-/// Returns the Service `kubernetes` and its endpoints, with the defaults of Kubernetes 1.36.
+/// Returns the Service `kubernetes`, its `Endpoints` and its `EndpointSlice`.
 ///
-/// In kube-apiserver the `kubernetesservice` controller and the endpoint reconciler create them.
+/// Their fields have the defaults of Kubernetes 1.36. In kube-apiserver, the `kubernetesservice` controller
+/// and the endpoint reconciler create these objects.
 fn kubernetes_service() -> [Value; 3] {
     let service = json!({
         "apiVersion": "v1",

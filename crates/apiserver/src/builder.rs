@@ -1,7 +1,8 @@
-//! Configuration of a server.
+//! Configures and builds a server.
 //!
-//! Guarantees: settings can be set in any order before [`Builder::build`]; seeds get the revisions 1, 2, … in their
-//! order.
+//! Guarantees:
+//! - Settings can be made in any order before [`Builder::build`].
+//! - Seeds, the initial objects of the server, get the revisions 1, 2, … in their order.
 
 use std::mem;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::shared::{Settings, Shared};
 use crate::storage::{Disk, OpenDatabase, OpenError, open_file};
 use crate::watch_cache::{Cache, WatchCache};
 
-/// Default maximum number of events queued for one watcher.
+/// Default maximum number of events queued for one watch.
 ///
 /// A Kubernetes API server has the same maximum (`watch_cache_history.go`).
 const WATCHER_BUFFER: usize = 1_000;
@@ -38,7 +39,7 @@ pub struct Builder {
     kinds: Kinds,
     bootstrap: Bootstrap,
     watch_cache: WatchCache,
-    /// Watch cache settings by resource and group, such as `deployments.apps`.
+    /// Watch cache settings of single resources, by names such as `deployments.apps`.
     watch_caches: Vec<(String, WatchCache)>,
     rng: Option<u64>,
     access: Policy,
@@ -47,7 +48,7 @@ pub struct Builder {
 }
 
 impl Server {
-    /// Returns a builder with the defaults.
+    /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -75,37 +76,44 @@ impl Builder {
         }
     }
 
-    /// Adds initial objects, stored like with [`Server::create`] at the revisions 1, 2, … in this order.
+    /// Adds initial objects, called seeds, with the revisions 1, 2, … in this order.
     ///
-    /// The namespace of a seed exists too, at revision 1, unless it is itself a seed or [`Builder::enforce_namespaces`]
-    /// is off.
-    /// A seed replaces the [system object](crate#system-objects) of the same name.
+    /// Each seed is stored as by [`Server::create`]. A seed replaces the [system
+    /// object](crate#system-objects) of the same name.
+    ///
+    /// The namespace of a seed is also created, at revision 1. It is not created if it is itself a seed, or
+    /// if [`Builder::enforce_namespaces`] is false.
     pub fn seed(mut self, objects: impl IntoIterator<Item = Value>) -> Builder {
         self.bootstrap.seeds.extend(objects);
         self
     }
 
-    /// Serves another kind, like a custom resource definition; replaces a built-in kind of the same name.
+    /// Makes the server serve another kind, as a custom resource definition does.
+    ///
+    /// The kind replaces a built-in kind of the same name.
     pub fn kind(mut self, kind: Kind) -> Builder {
         self.kinds.add(kind);
         self
     }
 
-    /// Sets how far back watches can start, for kinds without a setting of their own.
+    /// Sets the watch cache of all resources without a setting of their own.
     ///
-    /// The default is [`WatchCache::Adaptive`].
+    /// The watch cache limits how old the revision can be at which a watch starts. The default is
+    /// [`WatchCache::Adaptive`].
     pub fn watch_cache(mut self, cache: WatchCache) -> Builder {
         self.watch_cache = cache;
         self
     }
 
-    /// Sets how far back watches of one resource can start: `pods`, `deployments.apps`.
+    /// Sets the watch cache of one resource, such as `pods` or `deployments.apps`.
+    ///
+    /// The watch cache limits how old the revision can be at which a watch starts.
     pub fn watch_cache_for(mut self, resource: &str, cache: WatchCache) -> Builder {
         self.watch_caches.push((resource.to_owned(), cache));
         self
     }
 
-    /// Sets whether watches can stream lists (`sendInitialEvents`), as in Kubernetes since 1.34.
+    /// Sets whether the server supports streaming lists (`sendInitialEvents`), as Kubernetes does since 1.34.
     ///
     /// With false, the server responds 422 to such a watch, as older Kubernetes versions do.
     ///
@@ -117,85 +125,89 @@ impl Builder {
 
     /// Sets whether an object can be created only in an existing namespace, as in Kubernetes.
     ///
-    /// If the namespace does not exist, the server responds 404.
+    /// With true, the server responds 404 if the namespace does not exist. The namespace `default`, the
+    /// `kube-` namespaces and the namespaces of [seeds](Builder::seed) exist from the start. With false,
+    /// objects can be created in any namespace, and creating one does not create its namespace.
     ///
-    /// The default is true; `default`, the `kube-` namespaces and those of the [seeds](Builder::seed) exist from the
-    /// start.
-    /// With false, objects can be created in any namespace, and no namespace is created for them.
+    /// The default is true.
     pub fn enforce_namespaces(mut self, enforce: bool) -> Builder {
         self.settings.enforce_namespaces = enforce;
         self
     }
 
-    /// Sets whether `default` has the `kubernetes` Service, `EndpointSlice` and `Endpoints`.
+    /// Sets whether the Service `kubernetes` exists in `default`, with its `EndpointSlice` and `Endpoints`.
     ///
-    /// The default is true; false suits a test that counts the objects of these kinds.
+    /// The default is true. Set false in a test that counts the objects of these kinds.
     pub fn kubernetes_service(mut self, exists: bool) -> Builder {
         self.bootstrap.kubernetes_service = exists;
         self
     }
 
-    /// Sets the maximum number of events queued for one watcher; a watcher with more is closed as too slow.
+    /// Sets the maximum number of events queued for one watch. A watch that exceeds the maximum is closed as
+    /// too slow.
     ///
-    /// The default is 1,000, the minimum 1.
+    /// The default is 1,000, and the minimum is 1.
     pub fn watcher_buffer(mut self, events: usize) -> Builder {
         self.settings.watcher_buffer = events.max(1);
         self
     }
 
-    /// Sets the approximate maximum memory of all objects in bytes; the default is 8 GiB.
+    /// Sets the approximate maximum memory of all objects in bytes. The default is 8 GiB.
     ///
-    /// A write that exceeds the maximum receives the 500 error of a full etcd, and nothing is stored.
-    /// A write that does not enlarge an object, and a deletion, always succeeds.
-    /// The size of an object is that of its JSON and its key plus 400 bytes; history has a separate limit of
-    /// 1 GiB.
+    /// A write that would exceed the maximum receives the 500 error of a full etcd, and nothing is stored. A
+    /// deletion, and a write that does not enlarge an object, always succeed.
+    ///
+    /// The size of an object is the size of its JSON and its key plus 400 bytes. The event history has a
+    /// separate limit of 1 GiB.
     pub fn storage_quota(mut self, bytes: u64) -> Builder {
         self.settings.storage_quota = bytes;
         self
     }
 
-    /// Sets the seed of all random values: uids, generated names, default watch timeouts, fault
+    /// Sets the seed of all random values: uids, generated names, default watch timeouts and fault
     /// probabilities.
     ///
-    /// The same seed and the same calls produce the same bytes; without a seed every server is different.
+    /// With the same seed, the same calls produce the same bytes. Without a seed, every server uses other
+    /// random values.
     pub fn rng_seed(mut self, seed: u64) -> Builder {
         self.rng = Some(seed);
         self
     }
 
-    /// Sets the wall clock for `creationTimestamp` and ages; the default is the system clock.
+    /// Sets the wall clock for `creationTimestamp` and the ages of objects. The default is the system clock.
     ///
-    /// Timers do not use this clock: they use tokio's, which tests can pause.
+    /// Timers do not use this clock. They use tokio's clock, which tests can pause.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Builder {
         self.settings.clock = Clock::new(now);
         self
     }
 
-    /// Accepts requests with this bearer token as this user, and rejects requests without a token with 401.
+    /// Makes the server accept requests with the bearer token `token` as requests of `user`.
     ///
-    /// If a token is added twice, the later user applies.
-    /// [`Server::access`] grants and revokes tokens while the server runs.
+    /// The server then rejects requests without a token with 401. If a token is added twice, the later user
+    /// applies. [`Server::access`] grants and revokes tokens while the server runs.
     ///
     /// # Panics
     ///
-    /// Panics if the token is empty, because no request can carry it.
+    /// Panics if the token is empty, because no request can contain an empty token.
     pub fn token(mut self, token: &str, user: User) -> Builder {
         self.access.grant(token, user);
         self
     }
 
-    /// Adds access rules; requests to resources that no rule allows receive 403.
+    /// Adds access rules. A request for a resource receives 403 if no rule allows the request.
     ///
-    /// Rules apply to resources: every authenticated user may read discovery, version and health, and send access
-    /// reviews.
+    /// Rules apply to resources only. Every authenticated user may read discovery, version and health, and
+    /// send access reviews.
     pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Builder {
         self.access.add_rules(rules);
         self
     }
 
-    /// Sets whether [`Server::listen`] may bind to addresses other than loopback; the default is false.
+    /// Sets whether [`Server::listen`] may bind to addresses other than loopback. The default is false.
     ///
-    /// Without [`Builder::token`] and [`Builder::rules`], every client that reaches the port may do everything.
+    /// Without [`Builder::token`] and [`Builder::rules`], every client that reaches the port is allowed every
+    /// request.
     pub fn allow_remote(mut self, allow: bool) -> Builder {
         self.settings.allow_remote = allow;
         self
@@ -207,28 +219,27 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Returns an error with the position of the mistake and the expected input.
+    /// Returns an error with the position of the mistake in `plan` and the expected input.
     pub fn faults(mut self, plan: &str) -> Result<Builder, PlanError> {
         self.fault_plans.push(Plan::parse(plan)?);
         Ok(self)
     }
 
-    /// Sets whether the fault plan is accessible over HTTP [at `/faults`](crate::Faults#over-http).
+    /// Sets whether clients can read and change the fault plan over HTTP [at
+    /// `/faults`](crate::Faults#over-http).
     ///
-    /// The default is false.
-    /// Every client that reaches the server can disturb it through this path.
+    /// The default is false. With true, every client that reaches the server can add faults.
     pub fn fault_endpoint(mut self, serve: bool) -> Builder {
         self.settings.fault_endpoint = serve.then_some(fault_injection::PATH);
         self
     }
 
-    /// Builds the server, which needs no runtime, socket or task.
+    /// Builds the server. The server needs no runtime, socket or task.
     ///
     /// # Panics
     ///
-    /// Panics if a seed is rejected, a resource in [`Builder::watch_cache_for`] is not served, or a fault plan restarts
-    /// the server at an unknown revision.
-    /// The message names the mistake.
+    /// Panics if a seed is rejected, a resource in [`Builder::watch_cache_for`] is not served, or a fault
+    /// plan restarts the server at an unknown revision. The message describes the mistake.
     pub fn build(mut self) -> Server {
         let bootstrap = mem::take(&mut self.bootstrap);
         let plans = mem::take(&mut self.fault_plans);
@@ -238,26 +249,27 @@ impl Builder {
         server
     }
 
-    /// Builds a server that stores its objects in a directory.
+    /// Builds a server that stores its objects in the directory `data_dir`.
     ///
-    /// Acknowledged writes survive any exit, including a kill.
+    /// Acknowledged writes survive any exit of the process, including a kill.
     ///
     /// - A missing directory is created, on Unix with mode 0700, because secrets are stored unencrypted.
-    /// - A new directory starts with the seeds; a used one starts with its stored objects and ignores the seeds.
-    /// - Revisions continue and objects are unchanged. History is lost: a watch or list at an older revision is too old
-    ///   (410).
-    /// - A write is acknowledged and visible once it is on the disk; concurrent writes are stored together. Direct
-    ///   calls such as [`Server::create`] block until then.
-    /// - A write that the disk rejects receives a 500 and is not visible. Reads continue, and writes resume when the
-    ///   disk recovers.
-    /// - Objects of custom kinds that this server does not serve are kept in the directory, but not served.
+    /// - With a new directory, the server starts with the seeds. With a used directory, it starts with the
+    ///   stored objects and ignores the seeds.
+    /// - After a restart, objects are unchanged and revisions continue. The event history is lost, so a watch
+    ///   or list at an older revision receives 410.
+    /// - A write is acknowledged and visible once it is on the disk. Concurrent writes are stored together.
+    ///   Direct calls such as [`Server::create`] block until then.
+    /// - A write that the disk rejects receives a 500 and is not visible. Reads continue, and writes resume
+    ///   when the disk recovers.
+    /// - Objects of custom kinds that this server does not serve stay in the directory, but are not served.
     ///
-    /// With [`Builder::rng_seed`], random values depend on the seed and the revision at the start.
+    /// With [`Builder::rng_seed`], random values depend on the seed and on the revision at the start.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory is not writable, is in use, or does not contain an intact store; no stored
-    /// data is lost.
+    /// Returns an error if the directory is not writable, is in use, or does not contain an intact store. In
+    /// each case, no stored data is lost.
     ///
     /// # Panics
     ///
@@ -297,7 +309,7 @@ impl Builder {
         Ok(server)
     }
 
-    /// Creates a server without objects; its random numbers depend on the builder's seed and on `revision`.
+    /// Creates a server without objects. Its random values depend on the builder's seed and on `revision`.
     fn empty(self, revision: u64) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];
@@ -317,7 +329,7 @@ impl Builder {
     }
 }
 
-/// Activates the builder's fault plans; panics if an action of a plan fails.
+/// Activates the builder's fault plans on `server`. Panics if an action of a plan fails.
 fn carry_out(server: &Server, plans: &[Plan]) {
     for plan in plans {
         if let Err(error) = server.faults().carry_out(plan) {

@@ -1,4 +1,4 @@
-//! A `kube_client::Client` for the server, without a socket.
+//! Creates a `kube_client::Client` for the server, without a socket.
 //!
 //! Guarantees: the client has none of kube's layers, so each call is one request, and no error is retried.
 
@@ -7,12 +7,13 @@ use kube_client::Client;
 use crate::server::Server;
 
 impl Server {
-    /// Returns a client of this server in namespace `default`, with the token of this handle if it [has
-    /// one](Server::with_token).
+    /// Returns a client of this server whose default namespace is `default`.
+    ///
+    /// The client sends the token of this handle, if the handle [has one](Server::with_token).
     ///
     /// # Panics
     ///
-    /// Panics outside a Tokio runtime: the client spawns the task of its buffer.
+    /// Panics outside a Tokio runtime, because the client spawns a task for its buffer.
     pub fn client(&self) -> Client {
         Client::new(self.clone(), "default")
     }

@@ -1,7 +1,8 @@
-//! Wall-clock time, as the server writes it into objects.
+//! Provides the wall-clock time that the server writes into objects.
 //!
-//! Guarantees: the only module that reads the system clock; a builder can replace the clock.
-//! It is not used for waiting.
+//! Guarantees: this is the only module that reads the system clock, and a builder can replace the clock.
+//!
+//! The module does not provide timers.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -1,8 +1,11 @@
-//! Printer columns of kinds, as `kubectl get` shows them.
+//! Defines the printer columns of kinds, which `kubectl get` shows as a table.
 //!
-//! Guarantees: names, types, order and priorities match Kubernetes' printers for the kinds listed here.
-//! Columns with priority 1 are shown only by `-o wide`.
-//! Any other kind has the columns Name and Age.
+//! Guarantees:
+//! - For the kinds with columns in this module, the names, types, order and priorities match those of
+//!   Kubernetes' printers.
+//! - Any other kind has the columns Name and Age.
+//!
+//! `kubectl get` shows columns with priority 1 only with `-o wide`.
 
 mod cell;
 pub(crate) mod workload;
@@ -241,7 +244,10 @@ fn service_ports(service: &Object) -> String {
     none_if_empty(ports.join(","))
 }
 
-/// Joins the texts; of more than three, joins the first three and adds the number of the omitted ones.
+/// Joins the texts with commas.
+///
+/// If there are more than three, joins the first three and adds the number of omitted texts, followed by
+/// `more`.
 fn shortened(texts: &[String], more: &str) -> String {
     match texts {
         [a, b, c, rest @ ..] if !rest.is_empty() => {
@@ -313,7 +319,9 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns the member that an event has: `core` in the core API's form, `events` in the events API's form.
+/// Returns the value at the JSON pointer `core`, or at `events` if the former is absent.
+///
+/// An Event of the core API and an Event of the events API have different fields for the same value.
 fn either(event: &Object, core: &str, events: &str) -> Value {
     match at(event, core) {
         value if value == "" || value == 0 => at(event, events),
@@ -379,7 +387,9 @@ fn event_count(event: &Object) -> i64 {
     times.as_i64().filter(|times| *times > 0).unwrap_or(1)
 }
 
-/// Returns the measured and wanted metrics of an autoscaler; only resource metrics show a measured value.
+/// Returns the metrics of an autoscaler as `current/target` pairs.
+///
+/// A metric that is not a resource metric is shown as `<unknown>`.
 fn targets(autoscaler: &Object) -> String {
     let metrics = list(autoscaler, "/spec/metrics");
     let current = list(autoscaler, "/status/currentMetrics");
@@ -408,7 +418,7 @@ fn targets(autoscaler: &Object) -> String {
     }
 }
 
-/// Returns the number or percentage as text; `N/A` for any other value.
+/// Returns a number or a percentage as text, and `N/A` for any other value.
 fn amount(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.to_string()),

@@ -1,10 +1,11 @@
-//! Compresses responses with gzip, as an API server of 1.36 does.
+//! Compresses responses with gzip, as a Kubernetes API server of version 1.36 does.
 //!
 //! Guarantees:
-//! - a response about a resource is compressed if it is longer than [`THRESHOLD_BYTES`] and the client accepts the
-//!   plain token `gzip`; a watch never is;
-//! - the response is compressed while it is read: at most the threshold and one chunk are held in memory;
-//! - the same response results in the same bytes.
+//! - A response to a request for a resource is compressed if it is longer than [`THRESHOLD_BYTES`] and the
+//!   client accepts the plain token `gzip`. The response to a watch is never compressed.
+//! - The response is compressed while it is read. At most [`THRESHOLD_BYTES`] and one chunk are held in
+//!   memory.
+//! - The same response always results in the same bytes.
 
 use std::io::Write;
 
@@ -23,20 +24,20 @@ use crate::body::{Body, BoxError};
 /// Maximum length of an uncompressed response in bytes (`defaultGzipThresholdBytes` in `writers.go`).
 const THRESHOLD_BYTES: usize = 128 * 1024;
 
-/// Compression level, which Kubernetes chose for speed.
+/// Compression level of gzip: the same as in Kubernetes, which prefers speed to size.
 ///
-/// `defaultGzipContentEncodingLevel` in `writers.go`.
+/// Kubernetes defines the level as `defaultGzipContentEncodingLevel` in `writers.go`.
 const LEVEL: u32 = 1;
 
 /// State of the compression of one response.
 struct Gzip {
     encoder: GzEncoder<Vec<u8>>,
-    /// Chunks of the response that were read before the threshold was reached.
+    /// Chunks of the response that were read before the threshold was exceeded and are not compressed yet.
     held: std::vec::IntoIter<Bytes>,
     rest: Body,
 }
 
-/// Whether the client accepts gzip; only the bare token counts, in lower case and without a weight.
+/// Returns whether the client accepts gzip. Only the token `gzip` in lower case and without a weight counts.
 pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     let value = headers
         .get(header::ACCEPT_ENCODING)
@@ -45,7 +46,7 @@ pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     tokens.any(|token| token.trim() == "gzip")
 }
 
-/// Compresses a response that exceeds the threshold; returns a shorter response unchanged.
+/// Compresses a response that is longer than the threshold, and returns a shorter response unchanged.
 ///
 /// # Cancel safety
 ///
@@ -93,7 +94,7 @@ fn chunks(held: Vec<Bytes>, rest: Body) -> impl Stream<Item = Result<Bytes, BoxE
 }
 
 impl Gzip {
-    /// Returns the next compressed chunk and the state for the chunks after it; `None` at the end.
+    /// Returns the next compressed chunk, and the state for the following chunks unless it is the last one.
     async fn advance(mut self) -> Option<(Result<Bytes, BoxError>, Option<Gzip>)> {
         loop {
             let chunk = match self.held.next() {
@@ -111,7 +112,7 @@ impl Gzip {
             if let Err(error) = written {
                 return Some((Err(error.into()), None));
             }
-            // A long list occupies the thread for a second, and no other await yields.
+            // The compression of a long list takes about a second, and no other await in the loop yields.
             tokio::task::yield_now().await;
             let compressed = std::mem::take(self.encoder.get_mut());
             if !compressed.is_empty() {
@@ -121,7 +122,7 @@ impl Gzip {
     }
 }
 
-/// Returns the next data frame of a body, which has no other frames.
+/// Returns the next chunk of a body, or `None` at its end.
 async fn next(body: &mut Body) -> Option<Result<Bytes, BoxError>> {
     let frame = body.frame().await?;
     Some(frame.map(|frame| frame.into_data().unwrap_or_default()))
@@ -139,7 +140,7 @@ mod tests {
 
     const CHUNK_BYTES: usize = 64 * 1024;
 
-    /// Creates a body of `chunks` chunks, and a counter of the chunks that were read.
+    /// Returns a response with `chunks` chunks, and a counter of the chunks that have been read.
     fn chunked(chunks: usize) -> (Response<Body>, Arc<AtomicUsize>) {
         let taken = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&taken);

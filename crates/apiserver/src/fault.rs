@@ -1,10 +1,12 @@
-//! Faults: their grammar, the active rules, and their effects on response bodies.
+//! Defines faults: the grammar of fault plans, the active rules, and the effects on response bodies.
 //!
 //! Guarantees:
-//! - a rule takes effect immediately and exactly as often as it states, in the order in which rules were added;
-//! - faults change requests and their responses, never the store.
+//! - A rule takes effect immediately, and exactly as often as it states. Rules apply in the order in which
+//!   they were added.
+//! - Faults change requests and their responses, never the store.
 //!
-//! It does not respond to requests and does not change the server: [`fault_injection`](crate::fault_injection) does.
+//! The module does not respond to requests and does not change the state of the server. The module
+//! [`fault_injection`](crate::fault_injection) does.
 
 mod disturbance;
 mod edit;

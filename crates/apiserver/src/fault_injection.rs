@@ -1,11 +1,15 @@
-//! Fault injection: the handle that adds faults, and the requests that faults respond to.
+//! Provides [`Faults`], the handle that adds faults to a server and removes them.
+//!
+//! The submodules build the responses that faults send, and serve the fault plan over HTTP.
 //!
 //! Guarantees:
-//! - a fault takes effect immediately and as often as its limits allow, in the order in which faults were added;
-//! - faults affect requests and responses, never the store, except for a restart at an older revision:
-//!   [`crate::Server::get`] and the other direct calls always return the true state;
-//! - calls are synchronous, so clients observe a sequence of faults and writes without an `.await` as one step;
-//! - the same faults affect clients in process and over TCP.
+//! - a fault is active when the call that adds it returns, and affects as many requests as its limits allow;
+//! - faults are evaluated in the order in which they were added;
+//! - faults affect requests and responses, never the store, except for a restart at an older revision; direct
+//!   calls such as [`crate::Server::get`] always return the true state of the store;
+//! - calls are synchronous: on a single-threaded runtime no client runs between two faults or writes without
+//!   an `.await` between them;
+//! - in-process clients and clients over TCP observe the same faults.
 
 mod answer;
 mod endpoint;
@@ -26,9 +30,9 @@ pub(crate) use endpoint::{PATH, serve_plan};
 
 /// Handle that adds and removes the faults of a server; cheap to clone.
 ///
-/// Common faults have a method.
-/// A [fault plan](#fault-plans) can express all faults; pass it to [`Builder::faults`](crate::Builder::faults) or
-/// [`Faults::inject`], or send it over HTTP.
+/// Each common fault has a method.
+/// A [fault plan](#fault-plans) can express all faults.
+/// Pass the plan to [`Builder::faults`](crate::Builder::faults) or [`Faults::inject`], or send it over HTTP.
 ///
 /// ```
 /// # use kube_informer_apiserver::Server;
@@ -44,87 +48,95 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// # Fault plans
 ///
 /// A plan is a list of statements, one per line or separated by `;`; `#` starts a comment.
-/// A statement with a colon is a rule, which waits for requests; a statement without a colon is an action, which runs
-/// immediately.
+/// A statement with a colon is a rule, which affects future requests.
+/// A statement without a colon is an action, which runs immediately.
 ///
 /// A rule is `VERB RESOURCE [named NAME] [in NAMESPACE] [from USER-AGENT]: FAULT [skip=N] [chance=P%] [xN]`.
-/// Verb (`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, `other`) and resource (its
-/// plural) may be `*`.
-/// A rule matches a `User-Agent` that contains the given text.
-/// The first `N` matching requests pass; each later one is affected with the given probability, and `xN` limits the
-/// number of affected requests.
-/// If several rules would replace the response, the one added first does; all other matching faults apply together.
-/// Names that contain a space, `:`, `;`, `#` or `"`, and all texts, are quoted with JSON's escapes.
+/// `VERB` is `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection` or `other`.
+/// `RESOURCE` is the plural name of a resource; `*` stands for any verb or any resource.
+/// `from` selects requests whose `User-Agent` header contains the given text.
+/// `skip=N` leaves the first `N` matching requests unaffected.
+/// `chance=P%` is the probability that a later matching request is affected.
+/// `xN` limits the number of affected requests.
+/// If several rules would replace the response, the rule added first replaces it.
+/// All other faults that match a request apply together, but do not change the body of a replaced response.
+/// A name that contains a space, `:`, `;`, `#` or `"` must be in double quotes with JSON's escapes.
+/// Every text must be in such quotes too.
 ///
 /// | Fault | Effect |
 /// | --- | --- |
-/// | `429`, `500`, `503`, … `retry-after=N` | The response is this HTTP status with Kubernetes' `Status` body; the seconds are in `Retry-After` and in `details`. The request is not executed. |
-/// | `429 plain` | The same with the text body of flow control instead of a `Status`; `Retry-After` is 1 by default. |
-/// | `504 too-large` | The response of a server that has not reached the requested revision: the cause `ResourceVersionTooLarge`. |
+/// | `429`, `500`, `503`, … `retry-after=N` | The response has this HTTP status and Kubernetes' `Status` body; the header `Retry-After` and `details.retryAfterSeconds` contain the seconds. The request is not executed. |
+/// | `429 plain` | The response has this HTTP status and the plain-text body of Kubernetes' flow control; `Retry-After` is 1 by default. |
+/// | `504 too-large` | The response is the error of a server that has not reached the requested revision, with the cause `ResourceVersionTooLarge`. |
 /// | `reset` | The connection ends before the response; in process the error is an [`std::io::Error`] of kind `ConnectionReset`. The request is not executed. |
 /// | `refuse streaming` | A watch with `sendInitialEvents` receives 422, as from a server before Kubernetes 1.34; other watches are not affected. |
 /// | `delay [answer] 5s` | The request is executed, and the response is sent after this delay. |
 /// | `delay first byte 5s` | Status and headers are sent immediately; the first byte of the body is delayed. |
-/// | `delay each event 100ms` | Every event of a watch is delayed by this time after the previous one. |
-/// | `cut [after N events\|bytes]` | The body ends cleanly after the `N`th event or byte, even within an object; at its start by default. |
-/// | `break [after N events\|bytes]` | The body ends with an error: a reset connection or stream. |
-/// | `freeze [after N events\|bytes]` | Nothing more is sent until a thaw, not even the end at the deadline. |
+/// | `delay each event 100ms` | The server pauses for this time before it sends each event of a watch. |
+/// | `cut [after N events\|bytes]` | The body ends without an error after the `N`th event or byte, even within an object; the default is the start of the body. |
+/// | `break [after N events\|bytes]` | The body ends with an error, as after a reset of the connection or the HTTP/2 stream. |
+/// | `freeze [after N events\|bytes]` | Nothing more of the body is sent until a `thaw`; a watch does not even end at its deadline. |
 /// | `split every N bytes`, `split at N,N,…` | A chunk of the body ends after every `N` bytes, or at these offsets; the bytes are unchanged. |
-/// | `split randomly` | The chunks have 1 to 64 bytes. |
-/// | `drop EVENTS` | The events are not sent. |
-/// | `duplicate EVENTS` | The events are sent twice. |
-/// | `swap EVENTS` | Each of the events is sent after the event that follows it. |
-/// | `garble EVENTS` | Only the first half of the line is sent, which is not JSON. |
-/// | `spoil EVENTS` | The object's annotations are a number: JSON with name and revision that no client can decode. |
-/// | `retype EVENTS` | The type is `MOVED`, which does not exist. |
+/// | `split randomly` | Each chunk of the body has a random size of 1 to 64 bytes. |
+/// | `drop EVENTS` | The selected events are not sent. |
+/// | `duplicate EVENTS` | The selected events are sent twice. |
+/// | `swap EVENTS` | Each selected event is sent after the event that follows it. |
+/// | `garble EVENTS` | Only the first half of the event's line is sent, which is not valid JSON. |
+/// | `spoil EVENTS` | The object's `annotations` are a number: the line is valid JSON with a name and a revision, but clients can't decode the object. |
+/// | `retype EVENTS` | The event has the type `MOVED`, which Kubernetes does not define. |
 /// | `send "TEXT" after N events` | The text is inserted unchanged after the `N`th event; end it with `\n`. |
 ///
-/// `EVENTS` is one of `events` (all), `event N` (the `N`th), `every N events`, `P% of events` (each with this
-/// probability), `bookmarks`, and `end-bookmark` (the one that ends a streamed list).
+/// `EVENTS` is one of `events` (all events), `event N` (the `N`th event), `every N events`, `P% of events`
+/// (each event with this probability), `bookmarks`, and `end-bookmark` (the bookmark that ends a streamed
+/// list).
 /// An event is a line of a watch, counted from 1; bookmarks and errors count too.
-/// For example, with `drop end-bookmark` a streamed list never completes, and `drop bookmarks` simulates a server
-/// without bookmarks.
+/// For example, with `drop end-bookmark` a streamed list never completes, and `drop bookmarks` simulates a
+/// server without bookmarks.
 ///
 /// | Action | Effect |
 /// | --- | --- |
-/// | `cut watch RESOURCE …` | The matching open watches end cleanly; undelivered events are lost to them. |
-/// | `break watch RESOURCE …` | The watches end with an error, as from a connection reset. |
-/// | `freeze watch RESOURCE …` | The watches, and those opened later, send nothing; not even their deadline ends them. |
-/// | `thaw watch RESOURCE …` | The watches resume and deliver the events since the freeze; removes every freeze that is not wider. |
-/// | `close watch RESOURCE …` | The watches are closed like those of a slow reader: queued events are delivered, then they end without an error. |
-/// | `send "TEXT" to watch RESOURCE …` | The text is sent unchanged to the watches. |
-/// | `send bookmarks to watch RESOURCE …` | Watches that allow bookmarks receive one at the current revision. |
-/// | `expire history` | All events are dropped: [`Faults::expire_history`]. |
-/// | `restart`, `restart at N`, `restart back N` | All watches end, and no watch can start before the newest revision; the store is at revision `N`, or `N` revisions back: [`Faults::restart_at`]. |
-/// | `refuse connections [for 5s]` | New connections and requests are refused: [`Faults::refuse_connections`]. |
+/// | `cut watch RESOURCE …` | The matching open watches end without an error; events that a watch has not delivered are lost. |
+/// | `break watch RESOURCE …` | The matching open watches end with an error, as after a connection reset. |
+/// | `freeze watch RESOURCE …` | The matching watches, including watches opened later, send nothing and do not end at their deadline. |
+/// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. A freeze no longer affects later watches if the match of the `thaw` selects all watches that the freeze selects. |
+/// | `close watch RESOURCE …` | The matching open watches are closed like the watch of a slow reader: they deliver their queued events, then end without an error. |
+/// | `send "TEXT" to watch RESOURCE …` | The text is sent unchanged to the matching open watches. |
+/// | `send bookmarks to watch RESOURCE …` | The matching open watches that allow bookmarks receive a bookmark with the current revision. |
+/// | `expire history` | All events are dropped from the history; see [`Faults::expire_history`]. |
+/// | `restart`, `restart at N`, `restart back N` | All watches end, and no new watch can start below the revision of the store. `at N` and `back N` first restore the store to revision `N`, or to `N` revisions before the current one; see [`Faults::restart_at`]. |
+/// | `refuse connections [for 5s]` | New connections and requests are refused; see [`Faults::refuse_connections`]. |
 /// | `accept connections` | Connections are accepted again. |
-/// | `seed N` | Seeds the probabilities of the rules that follow; the default is [`Builder::rng_seed`](crate::Builder::rng_seed). |
+/// | `seed N` | Sets the seed for the random decisions of later rules; the default is [`Builder::rng_seed`](crate::Builder::rng_seed). |
 ///
-/// A plan with probabilities affects the same requests and events if the same seed meets the same requests in the same
-/// order; [`Faults::plan`] prints the seed with the plan.
+/// A plan with probabilities affects the same requests and events if the seed, the requests and their order
+/// are the same.
+/// The text that [`Faults::plan`] returns contains the seed.
 /// The [request log](crate::LoggedRequest::faults) contains the faults that affected a request.
 ///
 /// # Over HTTP
 ///
 /// [`Builder::fault_endpoint`](crate::Builder::fault_endpoint) serves the path `/faults`.
 /// GET returns the active plan as text.
-/// POST adds a plan; a mistake results in a 400 with its position.
-/// DELETE removes all faults, as [`Faults::clear`].
+/// POST adds the statements of a plan; if the plan has a mistake, the response is a 400 with the mistake's
+/// position.
+/// DELETE removes all faults, like [`Faults::clear`].
 ///
 /// ```text
 /// curl --data 'list pods: 429 retry-after=2 x3' http://127.0.0.1:8080/faults
 /// curl -X DELETE http://127.0.0.1:8080/faults
 /// ```
 ///
-/// Faults do not affect these requests, and the request log does not contain them.
-/// While connections are refused, only an open connection can reach this path: use `refuse connections for` a limited
-/// time.
+/// Faults do not affect requests to this path, and the request log does not contain such requests.
+/// A refusal of connections also closes this path to new connections, so limit its duration with
+/// `refuse connections for`.
 #[derive(Clone)]
 pub struct Faults {
     shared: Arc<Shared>,
 }
 
-/// Handle that adjusts a planned response; the response is active at once, even if this handle is dropped.
+/// Handle that adjusts a response planned by [`Faults::answer`].
+///
+/// The response is active immediately, and stays active if this handle is dropped.
 #[derive(Clone)]
 pub struct Answer {
     shared: Arc<Shared>,
@@ -134,7 +146,8 @@ pub struct Answer {
 // === impl Answer ===
 
 impl Answer {
-    /// Sets the number of requests that receive this response; the default is 1, and 0 removes it.
+    /// Sets the number of further requests that receive this response; the default is 1, and 0 disables the
+    /// response.
     pub fn times(&self, n: u64) -> &Answer {
         self.shared.faults.set_times(self.id, n);
         self
@@ -145,14 +158,14 @@ impl Answer {
         self.refine(|refusal| refusal.retry_after = Some(seconds))
     }
 
-    /// Responds with the 504 error of a server that has not reached the requested revision.
+    /// Changes the response to the 504 error of a server that has not reached the requested revision.
     ///
     /// The error has the cause `ResourceVersionTooLarge`.
     pub fn too_large_revision(&self) -> &Answer {
         self.refine(|refusal| (refusal.code, refusal.form) = (504, Form::TooLarge))
     }
 
-    /// Responds with plain text, as flow control does, instead of with a `Status`.
+    /// Changes the response body from a `Status` to plain text, the format of Kubernetes' flow control.
     pub fn plain(&self) -> &Answer {
         self.refine(|refusal| refusal.form = Form::Plain)
     }
@@ -174,21 +187,23 @@ impl Faults {
         Faults { shared }
     }
 
-    /// Adds the rules of a [fault plan](#fault-plans) and runs its actions, in their order.
+    /// Adds the rules of a [fault plan](#fault-plans) and runs its actions, in the order of the plan.
     ///
     /// # Errors
     ///
-    /// Returns an error if the plan has a mistake; then nothing of it takes effect.
-    /// Returns an error if a restart names an unavailable revision; then the statements after it do not take effect.
+    /// Returns an error if the plan can't be parsed; then no statement takes effect.
+    /// Returns an error if a restart names an unavailable revision; then only the statements before the
+    /// restart take effect.
     pub fn inject(&self, plan: &str) -> Result<(), PlanError> {
         self.carry_out(&Plan::parse(plan)?)
     }
 
-    /// Prints all active faults as a [fault plan](#fault-plans), starting with the seed.
+    /// Returns all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
-    /// A rule that has affected requests is printed as it was added, with the remaining number as a comment.
-    /// Injected into a fresh server, the printed plan produces the same faults.
-    /// Above 1,000 rules, exhausted ones are dropped.
+    /// A rule with a limit is printed as it was added; a comment contains the number of requests that it can
+    /// still affect.
+    /// A fresh server with the printed plan produces the same faults.
+    /// A server with 1,000 or more rules drops exhausted rules, which are then no longer printed.
     pub fn plan(&self) -> String {
         self.shared.faults.plan()
     }
@@ -199,38 +214,40 @@ impl Faults {
         self.shared.faults.clear();
     }
 
-    /// Ends every open watch cleanly now; undelivered events are lost to these watches.
+    /// Ends every open watch without an error; events that a watch has not delivered are lost.
     pub fn cut_watches(&self) {
         self.end(&Match::watches(), Ending::Cut);
     }
 
-    /// Ends every open watch now with an error in the body, as from a connection reset.
+    /// Ends every open watch with an error in the body, as after a connection reset.
     pub fn break_watches(&self) {
         self.end(&Match::watches(), Ending::Break);
     }
 
-    /// Freezes all watches: open and later ones send nothing, and not even their deadline ends them.
+    /// Freezes all open watches and all watches that are opened later.
     ///
-    /// A watch that misses more events than its queue holds is closed at the thaw, like that of a slow reader.
+    /// The server sends nothing on a frozen watch, and does not end the watch at its deadline.
+    /// A frozen watch that misses more events than its queue holds is closed at the thaw, like the watch of a
+    /// slow reader.
     pub fn freeze_watches(&self) {
         self.end(&Match::watches(), Ending::Freeze);
     }
 
-    /// Ends [`Faults::freeze_watches`] and every other freeze; events since the freeze are delivered.
+    /// Ends every freeze, and delivers the events since the freeze to the watches.
     pub fn thaw_watches(&self) {
         self.shared.faults.open().thaw(&Match::watches());
     }
 
-    /// Closes every open watch like the watch of a slow reader.
+    /// Closes every open watch in the way in which the server closes the watch of a slow reader.
     ///
     /// The watch delivers its queued events and then ends without an error.
     pub fn close_slow_watches(&self) {
         self.close(&Match::watches());
     }
 
-    /// Drops all events from history.
+    /// Drops all events from the server's history.
     ///
-    /// A watch from a revision below the current one receives an ERROR event with code 410.
+    /// A new watch from a revision below the current revision receives an ERROR event with code 410.
     /// A list at an older revision, or with an older continue token, receives HTTP 410.
     ///
     /// Open watches stay open and lose no events.
@@ -251,15 +268,15 @@ impl Faults {
         forget(&mut state);
     }
 
-    /// Simulates a restart from a backup: the store has the state at an older revision and no history.
+    /// Simulates a restart from a backup: the store has the state at the older `revision` and no history.
     ///
-    /// Revisions count up from the older revision, so revisions that clients have seen are assigned again,
-    /// with other
-    /// contents.
+    /// Later writes continue from the older revision, so revisions that clients have already seen are
+    /// assigned again, with different contents.
     ///
     /// # Errors
     ///
-    /// Returns 504 if the revision is in the future, or 410 if it is older than the kept events; then nothing changes.
+    /// Returns 504 if the revision is in the future, or 410 if the revision is older than the history of the
+    /// store; then nothing changes.
     pub fn restart_at(&self, revision: u64) -> Result<(), ApiError> {
         self.shared.go_back(revision, |state| {
             self.shared.restore(state, revision)?;
@@ -269,11 +286,10 @@ impl Faults {
         })
     }
 
-    /// Responds to the next matching request with this HTTP status; [`Answer::times`] sets the number of
-    /// requests.
+    /// Plans a response with this HTTP status for the next matching request.
     ///
+    /// [`Answer::times`] sets the number of requests that receive the response.
     /// The body is Kubernetes' `Status` for this code.
-    ///
     /// If several planned responses match a request, the one added first is sent.
     pub fn answer(&self, matches: Match, status: u16) -> Answer {
         let refusal = ErrorResponse {
@@ -295,12 +311,12 @@ impl Faults {
         self.shared.faults.remove(is_planned);
     }
 
-    /// Refuses connections, or accepts them again.
+    /// Starts to refuse connections if `refuse` is true; otherwise accepts connections again.
     ///
-    /// In process a request fails with an [`std::io::Error`] of kind `ConnectionRefused`; over TCP the listener is
-    /// closed.
+    /// While connections are refused, an in-process request fails with an [`std::io::Error`] of kind
+    /// `ConnectionRefused`, and the TCP listener is closed.
     ///
-    /// Open watches continue; also cut them to simulate a server that is down.
+    /// Open watches continue; to simulate a server that is down, also call [`Faults::cut_watches`].
     pub fn refuse_connections(&self, refuse: bool) {
         if refuse {
             self.shared.faults.refuse(None);
@@ -321,7 +337,7 @@ impl Faults {
         self.send(&Match::watches(), &bytes.into());
     }
 
-    /// Executes the statements of a plan one by one.
+    /// Executes the statements of a plan in order, and stops at the first statement that fails.
     pub(crate) fn carry_out(&self, plan: &Plan) -> Result<(), PlanError> {
         for Placed { statement, at } in &plan.statements {
             match statement {
@@ -359,7 +375,9 @@ impl Faults {
         self.end_in(&mut self.shared.lock(), matches, ending);
     }
 
-    /// Ends the matching watches while the store is locked, so that no watch opens meanwhile.
+    /// Ends or freezes the watches that `matches` selects, and records the effect in the request log.
+    ///
+    /// The caller holds the lock on `state`, so no watch opens during this call.
     fn end_in(&self, state: &mut State, matches: &Match, ending: Ending) {
         let hit = self.shared.faults.open().end(matches, ending);
         for sequence in hit {
@@ -405,7 +423,7 @@ impl Faults {
     }
 }
 
-/// Prevents watches from starting below the current revision of the store.
+/// Prevents new watches from a revision below the current revision of the store.
 fn forget(state: &mut State) {
     let revision = state.storage.revision();
     for cache in &mut state.caches {

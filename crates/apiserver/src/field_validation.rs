@@ -1,10 +1,14 @@
-//! Validation of unknown fields and duplicate members (`fieldValidation`).
+//! Finds unknown fields and duplicate members in request bodies, and reports them as `fieldValidation`
+//! requires.
+//!
+//! A complaint is the message about one unknown field or duplicate member.
 //!
 //! Guarantees:
-//! - fields that the kind does not have are never stored, whatever the directive; the last of duplicate members wins;
-//! - complaints have Kubernetes' wording and order: one error (`Strict`), warnings (`Warn`, the default), or nothing
-//!   (`Ignore`);
-//! - for a kind that the user added only `metadata` is known.
+//! - unknown fields are never stored, whatever the value of `fieldValidation`; the last of several duplicate
+//!   members is stored;
+//! - complaints have Kubernetes' wording and order, and are returned as one error (`Strict`), sent as
+//!   warnings (`Warn`, the default), or dropped (`Ignore`);
+//! - for a kind that the user added, only the fields inside `metadata` are checked.
 
 mod known;
 mod warnings;
@@ -19,15 +23,15 @@ use crate::status::ApiError;
 pub(crate) use known::Known;
 pub(crate) use warnings::Warnings;
 
-/// Maximum number of complaints about a body; further ones are dropped (`saveStrictError` in
+/// Maximum number of complaints about a body; further complaints are dropped (`saveStrictError` in
 /// `sigs.k8s.io/json`).
 const COMPLAINTS_MAX: usize = 100;
 
-/// Maximum bytes of a field's path in a complaint; a longer path is truncated.
-/// Complete paths could make a response a hundred times as long as the body.
+/// Maximum length in bytes of a field's path in a complaint; a longer path is truncated.
+/// Without this limit, a response could be a hundred times as long as the request body.
 const PATH_SHOWN_MAX: usize = 4 * 1024;
 
-/// The value of `fieldValidation`: what the server does with complaints about unknown and duplicate fields.
+/// Value of the query parameter `fieldValidation`: how the server reports unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Directive {
     Ignore,
@@ -35,17 +39,18 @@ pub(crate) enum Directive {
     Strict,
 }
 
-/// Complaints about unknown and duplicate fields of a request body, each only once.
+/// Messages about the unknown and duplicate fields of a request body; each message occurs once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Complaints(Vec<String>);
 
-/// Deserializes a JSON value, drops its unknown members, and records complaints about them.
+/// Deserializes a JSON value, drops its unknown members, and records complaints about unknown and duplicate
+/// members.
 struct Reader<'a> {
     known: Known,
     trail: &'a mut Trail,
 }
 
-/// Path of the value that a [`Reader`] is reading, and the complaints so far.
+/// Path of the value that a [`Reader`] is reading, and the complaints recorded so far.
 #[derive(Default)]
 struct Trail {
     /// Path of the value in the body, such as `spec.containers[0].image`.
@@ -53,7 +58,7 @@ struct Trail {
     complaints: Complaints,
 }
 
-/// Parses a body as JSON and collects complaints about its unknown and duplicate fields.
+/// Parses a body as JSON, removes unknown fields, and returns complaints about unknown and duplicate fields.
 ///
 /// # Errors
 ///
@@ -85,7 +90,9 @@ pub(crate) fn prune(value: Value, known: Known) -> (Value, Complaints) {
 // === impl Directive ===
 
 impl Directive {
-    /// Parses the value of the query parameter `fieldValidation`; an invalid value is rejected elsewhere.
+    /// Returns the directive for the value of the query parameter `fieldValidation`.
+    ///
+    /// A missing or invalid value results in [`Directive::Warn`].
     pub(crate) fn of(text: Option<&str>) -> Directive {
         match text {
             Some("Ignore") => Directive::Ignore,
@@ -94,7 +101,7 @@ impl Directive {
         }
     }
 
-    /// Records complaints as warnings or ignores them, as the directive requires.
+    /// Reports the complaints about a request: `Warn` adds them to `warnings`, and `Ignore` drops them.
     ///
     /// # Errors
     ///
@@ -128,14 +135,14 @@ impl Complaints {
         self.0.is_empty()
     }
 
-    /// Appends the complaints in `found` that are not in `old`.
+    /// Returns these complaints followed by the complaints in `found` that are not in `old`.
     pub(crate) fn and_new(mut self, found: Complaints, old: &Complaints) -> Complaints {
         let new = found.0.into_iter().filter(|text| !old.0.contains(text));
         self.0.extend(new);
         self
     }
 
-    /// Prefixes each complaint with `what`, the part of the request that it is about.
+    /// Returns the complaints with the prefix `what`, the part of the request that they concern.
     pub(crate) fn about(self, what: &str) -> Complaints {
         Complaints(self.0.iter().map(|text| format!("{what} {text}")).collect())
     }
@@ -144,7 +151,7 @@ impl Complaints {
 // === impl Trail ===
 
 impl Trail {
-    /// Runs `go` with the path extended by one step, such as a member's name.
+    /// Runs `go` while the path is extended by `step`, such as the name of a member.
     fn below<T>(&mut self, step: fmt::Arguments<'_>, go: impl FnOnce(&mut Trail) -> T) -> T {
         let length = self.path.len();
         let _ = fmt::Write::write_fmt(&mut self.path, step);

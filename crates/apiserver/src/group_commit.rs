@@ -1,10 +1,12 @@
-//! Group commit: makes writes durable in batches, if there is a data directory.
+//! Group commit: stores writes on the disk in batches, if the server has a data directory.
 //!
 //! Guarantees:
-//! - a write is not visible and not acknowledged before it is on the disk;
-//! - writes that arrive while the disk is busy are stored together, so the sync rate does not limit the write rate;
-//! - no dedicated thread: inside a runtime the blocking pool writes to the disk, elsewhere the caller does;
-//! - a write whose caller was dropped is stored anyway.
+//! - a write is neither visible nor acknowledged before it is on the disk;
+//! - writes that arrive while the disk is busy are stored in one batch, so the sync rate does not limit the
+//!   write rate;
+//! - there is no dedicated thread: within a tokio runtime the blocking pool writes to the disk, otherwise the
+//!   calling thread does;
+//! - a write is stored even if the future of its caller is dropped.
 //!
 //! Without a data directory a write is visible immediately.
 
@@ -14,20 +16,25 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::{Batch, Entry, Ticket, Write};
 
-/// Number of failed batches before a write, to detect whether a batch has failed since then.
+/// Number of failed batches, read before a write.
+///
+/// A different number after the write means that a batch has failed in between.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     failures: u64,
 }
 
-/// Stores the pending batch of writes when it is dropped, also if the runtime drops the task before it ran.
+/// Stores the pending batch of writes when this value is dropped.
+///
+/// The batch is therefore stored even if the runtime drops the blocking task before running it.
 struct FlushOnDrop(Option<Arc<Shared>>);
 
 impl Drop for FlushOnDrop {
     fn drop(&mut self) {
         let Some(shared) = self.0.take() else { return };
         let flushed = shared.flush();
-        // Dropped before the responses are sent: a caller may drop the server and reopen its directory on the last one.
+        // Dropped before the responses are sent: a caller may drop the server and reopen its directory after the last
+        // response.
         drop(shared);
         if let Some(flushed) = flushed {
             flushed.tell();
@@ -35,7 +42,7 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// A batch that was written to the disk, successfully or not, and whose callers wait for the result.
+/// A batch of writes and its result on the disk, which the waiting callers have not received yet.
 #[must_use = "somebody waits for it"]
 struct Flushed {
     batch: Batch,
@@ -49,7 +56,7 @@ impl Flushed {
 }
 
 impl Shared {
-    /// Returns the state to pass to [`Shared::settled`] or [`Shared::settle`]; must be called before the
+    /// Returns the value to pass to [`Shared::settled`] or [`Shared::settle`]; must be called before the
     /// write.
     pub(crate) fn before_write(&self) -> Before {
         Before {
@@ -57,11 +64,11 @@ impl Shared {
         }
     }
 
-    /// Waits until all writes that were accepted so far are durable and visible.
+    /// Waits until all writes that the server has accepted so far are durable and visible.
     ///
     /// # Cancel safety
     ///
-    /// The first poll starts the write, which continues if the future is dropped later.
+    /// The first poll starts to store the writes; they are stored even if the future is dropped later.
     pub(crate) async fn settled(self: &Arc<Shared>, before: Before) -> Result<(), ApiError> {
         let Some((mut ticket, first)) = self.ticket(before)? else {
             return Ok(());
@@ -79,7 +86,9 @@ impl Shared {
         }
     }
 
-    /// Does the same as [`Shared::settled`] for callers that can't await: blocks while the disk writes.
+    /// Blocks until all writes that the server has accepted so far are durable and visible.
+    ///
+    /// Callers that can't await use this function instead of [`Shared::settled`].
     pub(crate) fn settle(&self, before: Before) -> Result<(), ApiError> {
         if self.ticket(before)?.is_none() {
             return Ok(());
@@ -93,8 +102,7 @@ impl Shared {
 
     /// Returns an error if a batch has failed since `before`.
     ///
-    /// The failed batch may be an earlier one without this call's write; the two cases can't be
-    /// distinguished.
+    /// An error does not imply that the caller's own write was in the failed batch.
     fn check(before: Before, state: &State) -> Result<(), ApiError> {
         if state.pending.failures() == before.failures {
             return Ok(());
@@ -109,9 +117,10 @@ impl Shared {
         Ok(state.pending.ticket())
     }
 
-    /// Restores the store at an older revision with `change`, between two batches.
+    /// Restores the store at an older revision: runs `change` between two batches, and writes the result to
+    /// the disk.
     ///
-    /// Writes that were accepted but not stored fail.
+    /// Writes that were accepted but are not yet on the disk fail.
     pub(crate) fn go_back(
         &self,
         revision: u64,
@@ -138,7 +147,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores the pending batch of writes, if there is one; another call may have stored it already.
+    /// Stores the pending batch of writes; returns `None` if no batch is pending.
+    ///
+    /// A concurrent call may already have stored the batch.
     fn flush(&self) -> Option<Flushed> {
         let mut disk = self.disk.get()?.lock();
         let mut state = self.lock();
@@ -172,8 +183,9 @@ impl Shared {
 }
 
 impl State {
-    /// Returns writes that restore on the disk the visible state of objects that a failed batch may have
-    /// changed.
+    /// Returns one write for each object that a failed batch may have changed on the disk.
+    ///
+    /// Each write stores the visible state of the object.
     fn corrections(&self) -> Vec<Write> {
         let doubtful = self.pending.doubtful().iter();
         let stored = |(collection, key): &(_, Arc<str>)| Write {

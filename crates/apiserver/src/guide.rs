@@ -1,6 +1,6 @@
-//! Guide: how to test a controller with a [`Server`](crate::Server).
+//! Explains how to test a controller with a [`Server`](crate::Server).
 //!
-//! Guarantees: `cargo test` runs its tests, each as a separate file.
+//! Guarantees: `cargo test` compiles and runs each test of this guide as a separate file.
 //!
 #![cfg_attr(feature = "client", doc = include_str!("../testing.md"))]
 #![cfg_attr(

@@ -1,21 +1,24 @@
-//! The kinds that the server serves: names, scope, verbs and subresources.
+//! Defines the kinds that a server serves, with their names, scopes, verbs and subresources.
 //!
-//! `cargo xtask kinds` writes the table of built-in kinds from the discovery documents of a pinned Kubernetes version.
-//! A [`Kinds`] is plain data: this module does not route requests or store objects.
+//! `cargo xtask kinds` writes the table of built-in kinds from the discovery documents of a pinned Kubernetes
+//! version.
+//! This module does not route requests or store objects.
 //!
 //! Guarantees:
-//! - there is at most one [`Kind`] per (group, version, plural); adding it again replaces it;
-//! - [`Kinds::iter`] is ordered by (group, version, plural), independent of the order of additions;
-//! - [`Kinds::builtin`] contains what an API server of that version serves without `--runtime-config`.
+//! - a [`Kinds`] contains at most one [`Kind`] per group, version and plural name; adding such a kind again
+//!   replaces the first;
+//! - [`Kinds::iter`] is ordered by group, version and plural name, independent of the order of additions;
+//! - [`Kinds::builtin`] contains the kinds that an API server of the pinned version serves without
+//!   `--runtime-config`.
 
 pub(crate) mod schema;
 
 use std::fmt;
 
-/// The table of Kubernetes 1.36, one resource per line; its header explains the format.
+/// The table of the kinds of Kubernetes 1.36, one resource per line; the file's header explains the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
 
-/// Verbs that `*` in the table and [`Kind::custom`] stand for.
+/// The verbs for which `*` stands in the table of kinds, and which every custom kind serves.
 const ALL_VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -27,10 +30,10 @@ const ALL_VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// Verbs of a `status` subresource.
+/// Verbs of the `status` subresource of a custom kind.
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// Whether objects of a kind live in namespaces.
+/// Whether objects of a kind belong to namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Every object belongs to one namespace.
@@ -39,56 +42,56 @@ pub enum Scope {
     Cluster,
 }
 
-/// One resource in one version of one group, as discovery describes it.
+/// One resource in one version of an API group, with the properties that discovery lists.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Kind {
-    /// The API group; empty for the core group.
+    /// Name of the API group; empty for the core group.
     pub group: String,
     /// The version inside the group, such as `v1`.
     pub version: String,
-    /// The name in an object's `kind`, such as `Pod`.
+    /// The value of `kind` in an object, such as `Pod`.
     pub kind: String,
-    /// The name in a URL, such as `pods`.
+    /// The plural name in a URL, such as `pods`.
     pub plural: String,
-    /// The lower-case singular, such as `pod`.
+    /// The singular name in lower case, such as `pod`.
     pub singular: String,
-    /// Other names that `kubectl` accepts, such as `po`.
+    /// Abbreviated names that `kubectl` accepts, such as `po`.
     pub short_names: Vec<String>,
-    /// Categories of `kubectl get` that contain the kind, such as `all`.
+    /// Names of the groups of kinds, such as `all`, with which `kubectl get` selects the kind.
     pub categories: Vec<String>,
-    /// Whether objects of the kind live in namespaces.
+    /// Whether objects of the kind belong to namespaces.
     pub scope: Scope,
-    /// The verbs of the resource itself, in alphabetical order.
+    /// Verbs of the resource without its subresources, in alphabetical order.
     /// A kind without `list`, such as a token review, supports only creation.
     pub verbs: Vec<String>,
-    /// The subresources below an object's URL, ordered by name.
+    /// Subresources of an object of the kind, ordered by name.
     pub subresources: Vec<Subresource>,
     /// Whether the kind's version is the preferred version of its group.
     pub preferred: bool,
-    /// Whether the user added the kind, as a custom resource definition does.
+    /// Whether the kind was added by the user (like a custom resource definition) and is not built in.
     pub custom: bool,
 }
 
 /// A subresource of a [`Kind`], such as `status` or `scale`.
 #[derive(Clone, Debug)]
 pub struct Subresource {
-    /// The last part of the URL, such as `scale`.
+    /// The last segment of the subresource's URL path, such as `scale`.
     pub name: String,
-    /// The kind of the body that it accepts and returns.
+    /// The kind of the object in the bodies of requests and responses of the subresource.
     pub kind: String,
-    /// The group of that kind; empty for the core group.
+    /// API group of the kind in the bodies; empty for the core group.
     pub group: String,
-    /// The version of that kind.
+    /// Version of the kind in the bodies.
     pub version: String,
-    /// The verbs it serves, in alphabetical order.
+    /// Verbs that the subresource supports, in alphabetical order.
     pub verbs: Vec<String>,
 }
 
-/// The kinds that a server serves.
+/// The set of kinds that a server serves, built in or added by the user.
 #[derive(Clone)]
 pub struct Kinds {
-    /// Strictly ascending by (group, version, plural), so that a lookup by resource is a binary search.
+    /// The kinds in strictly ascending order of group, version and plural name, for a binary search.
     kinds: Vec<Kind>,
 }
 
@@ -97,8 +100,9 @@ pub struct Kinds {
 impl Kind {
     /// Returns a custom kind with every verb and a `status` subresource.
     ///
-    /// The singular is the kind in lower case.
-    /// The kind is preferred: if a custom group has several versions, clear [`Kind::preferred`] on all but one.
+    /// The singular name is `kind` in lower case.
+    /// The kind has [`Kind::preferred`] set: if a custom group has several versions, clear it in all but one
+    /// version.
     pub fn custom(group: &str, version: &str, kind: &str, plural: &str, scope: Scope) -> Kind {
         Kind {
             group: group.to_owned(),
@@ -131,12 +135,12 @@ impl Kind {
         }
     }
 
-    /// Whether the kind has a subresource of this name.
+    /// Returns whether the kind has a subresource of this name.
     pub fn has_subresource(&self, name: &str) -> bool {
         self.subresources.iter().any(|sub| sub.name == name)
     }
 
-    /// Returns the name that errors and `kubectl` use, such as `pods` or `deployments.apps`.
+    /// Returns the resource name in errors and in `kubectl`, such as `pods` or `deployments.apps`.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() {
             self.plural.clone()
@@ -145,7 +149,8 @@ impl Kind {
         }
     }
 
-    /// The Go package of the internal type, which some messages name: `core`, `apps`, `rbac`.
+    /// Returns the Go package of the kind's internal type, such as `core` or `apps`, for error messages that
+    /// contain it.
     pub(crate) fn internal_package(&self) -> &str {
         match self.group.split('.').next() {
             None | Some("") => "core",
@@ -153,7 +158,7 @@ impl Kind {
         }
     }
 
-    /// Returns the name that validation errors use, such as `Pod` or `Deployment.apps`.
+    /// Returns the kind name in validation errors, such as `Pod` or `Deployment.apps`.
     pub(crate) fn group_kind(&self) -> String {
         if self.group.is_empty() {
             self.kind.clone()
@@ -166,7 +171,7 @@ impl Kind {
         (&self.group, &self.version, &self.plural)
     }
 
-    /// Parses one line of a table; `None` if it is malformed.
+    /// Parses one line of the table of kinds; returns `None` if the line is malformed.
     fn from_row(line: &str) -> Option<Kind> {
         let mut columns = line.split('\t');
         let (group, version) = split_api_version(columns.next()?);
@@ -216,7 +221,10 @@ impl Kind {
 // === impl Subresource ===
 
 impl Subresource {
-    /// Parses `name=verbs`, which has the parent's kind, or `name@apiVersion/Kind=verbs`.
+    /// Parses the cell of a subresource in the table of kinds; returns `None` if the cell is malformed.
+    ///
+    /// The cell is `name=verbs` for a subresource of the resource's own kind, and otherwise
+    /// `name@apiVersion/Kind=verbs`.
     fn from_cell(cell: &str, group: &str, version: &str, kind: &str) -> Option<Subresource> {
         let (name, served) = cell.split_once('=')?;
         let (name, group, version, kind) = match name.split_once('@') {
@@ -242,7 +250,8 @@ impl Subresource {
 impl Kinds {
     /// Returns the kinds that Kubernetes 1.36 serves by default.
     ///
-    /// Parses a table of about ten kilobytes: cheap at server start, too expensive for every request.
+    /// Each call parses a table of about ten kilobytes, which is too slow for every request but not for a
+    /// server's start.
     ///
     /// # Panics
     ///
@@ -256,7 +265,7 @@ impl Kinds {
         kinds
     }
 
-    /// Adds a kind, or replaces the one with the same group, version and plural.
+    /// Adds a kind; replaces an existing kind with the same group, version and plural name.
     pub fn add(&mut self, kind: Kind) {
         match self.search(&kind.group, &kind.version, &kind.plural) {
             Ok(at) => self.kinds[at] = kind,
@@ -264,13 +273,13 @@ impl Kinds {
         }
     }
 
-    /// Returns the kind at a URL, or `None`; the core group is the empty string.
+    /// Returns the kind with this group, version and plural name; `group` is empty for the core group.
     pub fn by_resource(&self, group: &str, version: &str, plural: &str) -> Option<&Kind> {
         let at = self.search(group, version, plural).ok()?;
         self.kinds.get(at)
     }
 
-    /// Returns the kind with this `apiVersion` and `kind`; scans all kinds.
+    /// Returns the kind with this `apiVersion` and `kind`; the call searches all kinds.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         let (group, version) = split_api_version(api_version);
         self.kinds
@@ -278,7 +287,7 @@ impl Kinds {
             .find(|known| known.kind == kind && known.group == group && known.version == version)
     }
 
-    /// Whether a kind of this group exists; the core group is the empty string.
+    /// Returns whether a kind of this group exists; `group` is empty for the core group.
     pub(crate) fn has_group(&self, group: &str) -> bool {
         self.iter().any(|kind| kind.group == group)
     }
@@ -293,7 +302,7 @@ impl Kinds {
         self.kinds.len()
     }
 
-    /// Whether there are no kinds.
+    /// Returns whether there are no kinds.
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
@@ -314,12 +323,12 @@ impl fmt::Debug for Kinds {
     }
 }
 
-/// Splits `apps/v1` into group and version; text without a slash is a version of the core group.
+/// Splits an `apiVersion` into group and version; the group is empty if there is no slash.
 fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// Splits a comma-separated cell; `-` is an empty one.
+/// Splits a comma-separated cell of the table of kinds into names; `-` stands for an empty cell.
 fn names(cell: &str) -> Vec<String> {
     match cell {
         "-" => Vec::new(),

@@ -1,10 +1,11 @@
-//! An embedded Kubernetes API server with real list and watch semantics and faults on demand.
+//! An embedded Kubernetes API server for tests, with real list and watch semantics and injectable faults.
 //!
-//! [`Server`] is a tower `Service` for HTTP requests with any body, and can [listen](Server::listen) on a port.
-//! It stores objects as JSON and accepts JSON and protobuf.
-//! It behaves like Kubernetes 1.36: revisions, list and watch options, paging, selectors, bookmarks, streaming lists,
-//! finalizers, conflicts, and the wording of its errors.
-//! It does not depend on Rust types for the objects, or on the client.
+//! [`Server`] is a tower `Service` for HTTP requests with any body type, and can [listen](Server::listen) on
+//! a port.
+//! The server stores objects as JSON and accepts JSON and protobuf.
+//! It behaves like Kubernetes 1.36 in revisions, list and watch options, paging, selectors, bookmarks,
+//! streaming lists, finalizers, conflicts, and the wording of errors.
+//! It depends neither on Rust types for the objects nor on the Kubernetes client that a test uses.
 //!
 //! ```
 //! use kube_informer_apiserver::Server;
@@ -19,45 +20,50 @@
 //! # Ok::<(), kube_informer_apiserver::ApiError>(())
 //! ```
 //!
-//! [`guide`] shows how to test a controller with it.
+//! [`guide`] shows how to test a controller with the server.
 //!
 //! # What it guarantees
 //!
-//! - The server has one revision. Every write increments it by one and produces one event.
+//! - The server has one revision, which every write increments by one. Every write produces one event.
 //! - No event is lost or delivered twice between a list and a watch that starts at the list's revision.
-//! - The same seed and the same calls produce the same bytes. All waits use tokio's clock, so paused time works in
-//!   process.
-//! - In process the server needs no task and no socket: it makes progress when it is polled.
-//! - With the feature `persistence`, a server opened on a data directory (`Builder::open`) keeps every acknowledged
-//!   write across restarts.
+//! - The same seed and the same calls produce the same bytes. All waits use tokio's clock, so an in-process
+//!   server works with paused time.
+//! - An in-process server needs no task and no socket: the future of a request does the work when it is
+//!   polled.
+//! - With the feature `persistence`, a server opened on a data directory (`Builder::open`) keeps every
+//!   acknowledged write across restarts.
 //!
 //! # Fields
 //!
 //! The server checks client input against the fields of the kind.
-//! `fieldValidation` selects what happens to unknown fields and duplicate members: `Strict` rejects the request, `Warn`
-//! (the default) returns warnings, `Ignore` returns nothing.
+//! The query parameter `fieldValidation` selects how the server reports unknown fields and duplicate members:
+//! `Strict` rejects the request, `Warn` (the default) returns warnings, and `Ignore` reports nothing.
 //! Unknown fields are never stored.
-//! For a kind that was [added](Builder::kind) only `metadata` is known.
+//! For a kind that was [added](Builder::kind), only the fields inside `metadata` are checked.
 //! Types are not checked: a string is accepted where Kubernetes requires a number.
-//! Direct calls such as [`Server::create`] store fields of any name; the next write by a client removes the unknown
-//! ones.
+//! Direct calls such as [`Server::create`] store fields of any name.
+//! The next write by a client removes the unknown fields.
 //! `/openapi/v3` describes the fields as far as `kubectl` needs them.
 //!
 //! # Deletion
 //!
-//! As in Kubernetes, deletion marks an object that has finalizers, and the object stays until they are removed.
-//! A pod that runs on a node has a grace period of 30 seconds, unless the pod or the request sets another one.
-//! No kubelet stops the pod: it stays until it is deleted with grace period 0, as `kubectl delete --force` does.
+//! As in Kubernetes, deletion sets `deletionTimestamp` on an object with finalizers, and the removal of the
+//! last finalizer removes the object.
+//! A pod that runs on a node has a grace period of 30 seconds, unless the pod or the request sets another
+//! one.
+//! No kubelet stops the pod: the pod stays until a request deletes it with grace period 0, as
+//! `kubectl delete --force` does.
 //! A direct call of [`Server::delete`] uses no grace period.
 //!
 //! # Namespaces
 //!
 //! A deleted namespace becomes Terminating, and nothing can be created in it.
-//! No controller empties the namespace, so the server does.
-//! It deletes all pods first, and everything else once the last pod is removed.
-//! Then it removes the finalizer `kubernetes`, and the namespace is removed unless another finalizer holds it.
-//! Each step happens within the call that makes it possible.
-//! If nothing holds its contents, the namespace is removed before its deletion returns.
+//! The server itself deletes the contents of the namespace, because no namespace controller runs.
+//! It deletes all pods first, and all other objects after the last pod is removed.
+//! Then it removes the finalizer `kubernetes`, and removes the namespace unless another finalizer remains.
+//! Each step runs inside the call that makes the step possible, such as the removal of the last pod.
+//! If no object in the namespace has a finalizer or a grace period, the namespace is removed before the call
+//! that deletes it returns.
 //!
 //! An object can be created only in an existing namespace; otherwise the server responds 404, unless
 //! [`Builder::enforce_namespaces`] is off.
@@ -67,28 +73,32 @@
 //! A new server has the namespaces `default`, `kube-node-lease`, `kube-public` and `kube-system`.
 //! `default` has the Service `kubernetes` with its `EndpointSlice` and `Endpoints`, unless
 //! [`Builder::kubernetes_service`] is off.
-//! They are ordinary objects at revision 1. Clients can list, watch, change and delete them, and the server does not
-//! recreate them.
-//! Their endpoint is a documentation address (192.0.2.1, port 6443), because an in-process server has no address.
+//! These are ordinary objects at revision 1. Clients can list, watch, change and delete them, and the server
+//! does not recreate them.
+//! The endpoint of the Service is a documentation address (192.0.2.1, port 6443), because an in-process
+//! server has no address.
 //!
 //! # What it does not do
 //!
 //! - Values are not validated, and there is no admission.
 //! - Nothing is allocated: a `Service` gets no address.
-//! - No other controllers run: no garbage collection, and a `Deployment` creates no `ReplicaSet`.
+//! - Apart from the deletion of namespaces, the server does no work of controllers: there is no garbage
+//!   collection, and a `Deployment` creates no `ReplicaSet`.
 //! - Server-side apply is not supported.
 //! - Responses are JSON, whatever the format of the request.
 //! - Access is not restricted until [`Builder::token`] or [`Builder::rules`] configures it.
 //! - Defaults are not set, with these exceptions:
-//!   - `status` starts as in Kubernetes, and a client's `status` is dropped except for a node;
-//!   - a `Secret` gets its type, and its `stringData` as `data`;
-//!   - a namespace gets its finalizer and label;
-//!   - field selectors use the defaults of the fields they select by.
+//!   - a new object has the initial `status` of Kubernetes, and a `status` in the request is dropped except
+//!     for a node;
+//!   - a `Secret` receives a default type, and the values of `stringData` in `data`;
+//!   - a namespace receives its finalizer and label;
+//!   - field selectors apply the default of a field that an object does not set.
 //!
 //! # Limits
 //!
-//! The memory that clients can make the server hold is bounded. The server rejects or ends what exceeds a limit, and
-//! other clients are not affected.
+//! The memory that the server holds for its clients is bounded.
+//! The server rejects or ends the request, watch or connection that exceeds a limit, and other clients are
+//! not affected.
 //!
 //! | resource | limit | effect |
 //! | --- | --- | --- |
@@ -102,17 +112,19 @@
 //! | request log | [`LOG_MAX`] requests, 128 MiB | the oldest entries are dropped |
 //! | watches | 100,000; one day each | 429; the watch ends cleanly |
 //! | events queued for one watcher | [`Builder::watcher_buffer`] | the watch ends |
-//! | old object states that lists and watches hold after history dropped them | 1 GiB | lists that began before the most recently dropped event are aborted; watches that lag behind it end |
-//! | lists and initial events in transfer | 64 million objects | those that began over a minute ago are aborted; 429 |
-//! | other responses over 4 KiB in transfer | 512 MiB, together with the above | as above; the response to a write is aborted |
-//! | connections | 20,000, with 1,000 streams each | further ones wait |
+//! | old object states that lists and watches hold after history dropped them | 1 GiB | lists that began before the most recently dropped event are aborted; watches that have not delivered this event end |
+//! | lists and initial events in transfer | 64 million objects | responses that began over a minute ago are aborted; if that does not suffice, 429 |
+//! | other responses over 4 KiB in transfer | 512 MiB, shared with lists and initial events | as for lists; the response to a write is aborted instead of a 429 |
+//! | connections | 20,000, with 1,000 streams each | further connections wait |
 //! | time for a request head or a handshake | 32 s | the connection ends |
 //! | idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | the connection ends |
 //! | peer that does not read, or does not answer a ping | 5 minutes; 45 s on HTTP/2 | the connection ends |
 //! | HTTP/2 stream that is not read | 5 minutes for 64 KiB, or for a longer object | the stream is reset |
 //!
 //! Request bodies are never decompressed.
-//! The request rate is not limited, and a fault plan can request anything: expose `/faults` only to trusted clients.
+//! The request rate is not limited.
+//! A client that can send fault plans can disturb all other clients, so expose `/faults` only to trusted
+//! clients.
 //!
 //! # Under load
 //!

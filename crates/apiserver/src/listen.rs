@@ -1,10 +1,10 @@
-//! Serves the server on a TCP port: HTTP/1.1, HTTP/2 with prior knowledge, and both over TLS.
+//! Serves a [`Server`] on a TCP port: HTTP/1.1, HTTP/2 with prior knowledge, and both over TLS.
 //!
 //! Guarantees:
-//! - the rest of the server works without this module;
-//! - every task belongs to the [`Listening`]: after its shutdown none is left, and after its drop they end on their
-//!   own;
-//! - the port can be reused immediately, by this server or another.
+//! - the other modules do not depend on this module;
+//! - [`Listening`] owns every task of the port: its shutdown waits for the end of all tasks, and dropping it
+//!   ends them without waiting;
+//! - after the shutdown the port can be bound again immediately.
 
 mod connection;
 mod connection_stall;
@@ -30,37 +30,37 @@ use crate::tls::Tls;
 use connection::{Alive, Security, Settings, accept};
 pub use kubeconfig::Kubeconfig;
 
-/// Maximum number of connections: two per node of a cluster with 10,000 nodes.
+/// Maximum number of open connections per port: two per node of a cluster with 10,000 nodes.
 ///
-/// Further ones wait in the system's queue.
+/// Further connections wait in the operating system's queue.
 const CONNECTIONS_MAX: usize = 20_000;
 
-/// Pause after a failed accept or bind, to avoid a busy loop when sockets are exhausted.
+/// Pause after a failed accept or bind, which avoids a busy loop when sockets are exhausted.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A listening server, until it is shut down or dropped.
+/// A port on which a server listens, until this value is shut down or dropped.
 #[must_use = "dropping it closes the port"]
 pub struct Listening {
     address: SocketAddr,
     security: Security,
-    /// The accept loop, which owns the connections' tasks.
+    /// The task of the accept loop, which owns the tasks of the connections.
     tasks: JoinSet<()>,
-    /// Closed when the last task has ended.
+    /// Receiver that is closed when the last task has ended.
     ended: mpsc::Receiver<()>,
 }
 
 impl Server {
-    /// Listens on an address; port 0 selects a free one.
+    /// Listens on an address; port 0 selects a free port.
     ///
-    /// On loopback, a server without tokens rejects requests whose `Host` or `Origin` names another host with 403, as
-    /// `kubectl proxy` does.
-    /// This protects it from web pages in a browser.
-    /// [`Builder::allow_remote`](crate::Builder::allow_remote) disables the check, for a port that is reached by other
-    /// names.
+    /// On a loopback address, a server without tokens protects itself from web pages in a browser, as
+    /// `kubectl proxy` does: it rejects a request with 403 if `Host` or `Origin` names another host.
+    /// [`Builder::allow_remote`](crate::Builder::allow_remote) disables the check, for clients that reach the
+    /// port by another name.
     ///
     /// # Errors
     ///
-    /// Returns an error if the address is not a loopback address and the builder does not allow that.
+    /// Returns an error if the address is not a loopback address and the builder does not allow remote
+    /// clients.
     /// Returns an error if the address can't be bound, for example because the port is in use.
     ///
     /// # Cancel safety
@@ -119,7 +119,9 @@ impl Server {
 }
 
 impl Server {
-    /// Marks requests to a port that only local programs can reach, unless the builder allows remote ones.
+    /// Returns the marker for requests to a port that only local programs can reach.
+    ///
+    /// Returns `None` if the port uses TLS, is not a loopback port, or the builder allows remote clients.
     fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
         // A web page can't send requests for the name in a certificate.
         let is_plain = matches!(security, Security::Plain);
@@ -129,12 +131,12 @@ impl Server {
 }
 
 impl Listening {
-    /// The address that it listens on, with the selected port.
+    /// Returns the address on which the server listens, with the selected port.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns a kubeconfig for this server, without credentials.
+    /// Returns a kubeconfig with which clients connect to this port; it contains no credentials.
     pub fn kubeconfig(&self) -> Kubeconfig {
         Kubeconfig::new(self.address, &self.security)
     }
@@ -143,7 +145,7 @@ impl Listening {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes everything too, without waiting.
+    /// If the future is dropped, the port and the connections are closed, but the tasks may end later.
     pub async fn shutdown(mut self) {
         self.tasks.shutdown().await;
         while self.ended.recv().await.is_some() {}
@@ -162,7 +164,7 @@ fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-/// State of the accept loop.
+/// State of the accept loop: the server, and the settings of each connection.
 struct Accepting {
     server: Server,
     address: SocketAddr,
@@ -172,7 +174,7 @@ struct Accepting {
 }
 
 impl Accepting {
-    /// Accepts connections until it is dropped, which also drops the connections.
+    /// Accepts and serves connections until this future is dropped, which also closes the connections.
     async fn run(self, listener: TcpListener, mut faults: watch::Receiver<Connections>) {
         let mut connections = JoinSet::new();
         let mut listener = Some(listener);
@@ -208,9 +210,10 @@ impl Accepting {
     }
 }
 
-/// Returns the next connection.
+/// Waits for the next connection and returns it.
 ///
-/// Returns `None` after a pause if there is no listener, if too many connections are open, or if accepting fails.
+/// Returns `None` after a pause if there is no listener, if too many connections are open, or if accepting
+/// fails.
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

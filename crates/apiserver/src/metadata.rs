@@ -1,7 +1,7 @@
-//! Validation of metadata: names, labels, annotations, finalizers and owner references.
+//! Validates the metadata of objects: names, labels, annotations, finalizers and owner references.
 //!
-//! Guarantees: follows the rules of `ValidateObjectMeta`, with the messages of a 1.36 API server; each error is
-//! reported once.
+//! Guarantees: the rules are those of `ValidateObjectMeta`, and the messages are those of a 1.36 API server;
+//! each error is reported once.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::status::FieldError;
 /// Maximum total size of an object's annotations in bytes (`TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-/// Finalizers that are valid without a domain.
+/// Finalizers that Kubernetes defines, which are valid without a domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
@@ -21,7 +21,8 @@ const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it f
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MetadataRules {
     pub(crate) names: NameRule,
-    /// Whether a finalizer that Kubernetes does not define must name a domain.
+    /// Whether a finalizer must contain a domain, such as `example.com/name`, unless Kubernetes defines the
+    /// finalizer.
     pub(crate) qualified_finalizers: bool,
 }
 
@@ -31,7 +32,7 @@ impl MetadataRules {
         qualified_finalizers: false,
     };
 
-    /// Rules of a built-in kind with this naming rule.
+    /// Returns the metadata rules of a built-in kind whose object names follow `names`.
     pub(crate) const fn of(names: NameRule) -> MetadataRules {
         MetadataRules {
             names,
@@ -39,7 +40,7 @@ impl MetadataRules {
         }
     }
 
-    /// Validates the metadata of a new object; checks the prefix if the name is generated.
+    /// Validates the metadata of a new object, including its name or the prefix in `generateName`.
     pub(crate) fn check_new(self, object: &Object) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let base = object.text("generateName");
@@ -65,7 +66,7 @@ impl MetadataRules {
         errors
     }
 
-    /// Validates metadata except for the name.
+    /// Validates the metadata of an object except for the name.
     pub(crate) fn check(self, object: &Object) -> Vec<FieldError> {
         let mut errors = Vec::new();
         for (key, value) in texts(object, "labels") {
@@ -105,7 +106,7 @@ impl MetadataRules {
     }
 }
 
-/// Reports finalizers that Kubernetes does not define and that have no domain.
+/// Returns an error for each finalizer that has no domain and is not defined by Kubernetes.
 pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     let all = finalizers.iter().enumerate();
     let bad = all.filter(|(_, name)| is_unqualified(name));
@@ -181,7 +182,7 @@ fn owner_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Whether an `apiVersion` contains a version (`ParseGroupVersion`).
+/// Returns whether an `apiVersion` contains a version, as `ParseGroupVersion` requires.
 fn names_version(api_version: &str) -> bool {
     let version = match api_version.split_once('/') {
         Some((_, version)) => version,
@@ -190,7 +191,7 @@ fn names_version(api_version: &str) -> bool {
     !version.is_empty() && !version.contains('/')
 }
 
-/// Formats an owner reference as Go does.
+/// Formats an owner reference for an error message, as Kubernetes does.
 fn owner_text(owner: &Value) -> String {
     const MEMBERS: [&str; 6] = [
         "apiVersion",

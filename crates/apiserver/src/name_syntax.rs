@@ -1,10 +1,11 @@
-//! Kubernetes' syntax rules for names, labels and keys.
+//! Checks names, labels and keys against Kubernetes' syntax rules.
 //!
-//! Guarantees: follows the rules of apimachinery's `util/validation`, with the messages of a 1.36 API server.
+//! Guarantees: the rules are those of apimachinery's `util/validation`, and the messages are those of a 1.36
+//! API server.
 
-/// Maximum length of an object's name (`DNS1123SubdomainMaxLength`).
+/// Maximum length of an object's name in bytes (`DNS1123SubdomainMaxLength`).
 const NAME_MAX: usize = 253;
-/// Maximum length of a DNS label, and of a label's name or value.
+/// Maximum length in bytes of a DNS label, of the name part of a label's key, and of a label's value.
 const LABEL_MAX: usize = 63;
 
 const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -16,14 +17,14 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameRule {
     Subdomain,
-    /// A DNS label, for namespaces and services.
+    /// A DNS label, as for namespaces and services.
     Label,
-    /// A path segment, for RBAC kinds.
+    /// A segment of a URL path, as for RBAC kinds.
     PathSegment,
 }
 
 impl NameRule {
-    /// Returns the violations of a name.
+    /// Returns a message for each violation of this rule in `name`.
     pub(crate) fn faults(self, name: &str) -> Vec<String> {
         match self {
             NameRule::Label => label_faults(name),
@@ -64,7 +65,8 @@ fn label_faults(name: &str) -> Vec<String> {
     faults
 }
 
-/// Returns the violations of a label's key, or of a name with the same syntax (`IsQualifiedName`).
+/// Returns a message for each violation in a label's key, or in a name with the same syntax
+/// (`IsQualifiedName`).
 pub(crate) fn key_faults(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split_once('/') {
         None => (None, key),
@@ -99,7 +101,7 @@ pub(crate) fn key_faults(key: &str) -> Vec<String> {
     faults
 }
 
-/// Returns the violations of a label's value.
+/// Returns a message for each violation in a label's value.
 pub(crate) fn value_faults(value: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if value.len() > LABEL_MAX {
@@ -111,7 +113,7 @@ pub(crate) fn value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-/// Whether the text has only letters, digits and `-_.`, and starts and ends with a letter or digit.
+/// Returns whether the text has only letters, digits and `-_.`, and starts and ends with a letter or digit.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)
@@ -121,7 +123,7 @@ fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_dns_label)
 }
 
-/// Does not check the length.
+/// Returns whether the text has only the characters of a DNS label; the length is not checked.
 fn is_dns_label(text: &str) -> bool {
     let edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     is_edged(text, edge) && text.bytes().all(|byte| edge(byte) || byte == b'-')

@@ -1,7 +1,8 @@
-//! Content negotiation: selects the representation that a client accepts.
+//! Content negotiation: selects the representation of a response from the `Accept` header.
 //!
-//! Guarantees: selects the first available alternative of `Accept`.
-//! If there is none, or it does not fit the request, the error is a 406 with the reason.
+//! Guarantees: the first alternative of `Accept` that the server supports is selected.
+//! If there is none, or if the selected alternative does not fit the request, the error is a 406 with the
+//! reason.
 
 use http::{HeaderMap, header};
 
@@ -9,26 +10,26 @@ use crate::kinds::Kind;
 use crate::route::{Query, Verb};
 use crate::status::ApiError;
 
-/// Media types of every response.
+/// Media types that a 406 error lists as accepted.
 const ACCEPTED: &str = "application/json, application/json;stream=watch";
 
-/// The only media type of objects.
+/// The only media type in which the server sends objects.
 const JSON: &str = "application/json";
 
-/// Value of `as` for the metadata of one object, and of a list of objects.
+/// Values of the parameter `as` that request only the metadata of one object, or of a list of objects.
 const METADATA: &str = "PartialObjectMetadata";
 const METADATA_LIST: &str = "PartialObjectMetadataList";
 
-/// Representation of objects in a response.
+/// The form in which a response contains objects: complete objects, only their metadata, or a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     Object,
-    /// `PartialObjectMetadata`, or a list of them.
+    /// `PartialObjectMetadata` for one object, or `PartialObjectMetadataList` for a list.
     Metadata,
     Table(IncludeObject),
 }
 
-/// Object included in each table row, in addition to the cells.
+/// The part of an object in each row of a table, in addition to the cells (`includeObject`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -36,7 +37,7 @@ pub(crate) enum IncludeObject {
     Object,
 }
 
-/// One comma-separated part of an `Accept` header.
+/// One comma-separated alternative of an `Accept` header: a media type with its parameters.
 struct Alternative<'a> {
     media_type: &'a str,
     parameters: &'a str,
@@ -82,7 +83,7 @@ impl Alternative<'_> {
         }
     }
 
-    /// Rejects the single-object form for a list, and the list form for a single object.
+    /// Rejects `PartialObjectMetadata` for a list, and `PartialObjectMetadataList` for a single object.
     fn check_form(&self, verb: Verb, kind: &Kind) -> Result<(), ApiError> {
         let (package, name) = (kind.internal_package(), &kind.kind);
         let why = match self.parameter("as") {
@@ -98,7 +99,12 @@ impl Alternative<'_> {
     }
 }
 
-/// Selects the representation of a verb's result for a kind.
+/// Returns the representation of the response to a request with this verb for this kind.
+///
+/// # Errors
+///
+/// Returns a 406 error if the server supports no alternative of `Accept`, or the selected one does not fit
+/// the verb.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
@@ -129,7 +135,11 @@ pub(crate) fn negotiate(
     Ok(representation)
 }
 
-/// Whether the client prefers aggregated discovery to the plain form.
+/// Returns whether the client prefers aggregated discovery to plain discovery.
+///
+/// # Errors
+///
+/// Returns a 406 error if the client accepts neither.
 pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> Result<bool, ApiError> {
     accept(headers)
         .split(',')
@@ -147,7 +157,7 @@ pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> Result<bool, Ap
         .ok_or_else(|| ApiError::not_acceptable(ACCEPTED))
 }
 
-/// Returns the media type of a request's body, in lower case and without parameters.
+/// Returns the media type of a request body, in lower case and without parameters.
 pub(crate) fn content_type(headers: &HeaderMap) -> String {
     let value = headers
         .get(header::CONTENT_TYPE)
@@ -160,7 +170,9 @@ pub(crate) fn content_type(headers: &HeaderMap) -> String {
     media_type.trim().to_ascii_lowercase()
 }
 
-/// Joins all `Accept` headers; an absent header accepts anything.
+/// Returns the values of all `Accept` headers, joined by commas.
+///
+/// The text is empty if there is no such header; an empty text accepts any media type.
 fn accept(headers: &HeaderMap) -> String {
     let values: Vec<&str> = headers
         .get_all(header::ACCEPT)

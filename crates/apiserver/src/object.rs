@@ -1,8 +1,8 @@
-//! An object as parsed JSON, with the accessors that writes need.
+//! Defines [`Object`], a Kubernetes object as parsed JSON, with the accessors that writes need.
 //!
-//! Guarantees: an [`Object`]'s `metadata` is a JSON object whose maps and lists have the JSON types that Kubernetes
-//! requires.
-//! Everything else is as the client sent it.
+//! Guarantees: the `metadata` of an [`Object`] is a JSON object whose maps, lists and texts have the JSON
+//! types that Kubernetes requires.
+//! This module does not check the other members of the object.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -15,10 +15,11 @@ use crate::status::ApiError;
 pub(crate) struct Object(Map<String, Value>);
 
 /// Maximum nesting of JSON objects and lists, including the object itself.
-/// It equals the limit of JSON bodies (`remaining_depth` of `serde_json`), so every stored object can be parsed again.
+/// It equals the limit of JSON bodies (`remaining_depth` of `serde_json`), so every stored object can be
+/// parsed again.
 pub(crate) const DEPTH_MAX: usize = 127;
 
-/// The string-valued members of `metadata` that the server checks.
+/// The members of `metadata` that must be strings.
 const TEXTS: [&str; 8] = [
     "name",
     "namespace",
@@ -30,7 +31,9 @@ const TEXTS: [&str; 8] = [
     "selfLink",
 ];
 
-/// Number of nested containers; recursive, so the caller must bound the depth.
+/// Returns the number of nested JSON objects and lists in a value.
+///
+/// The function is recursive, so the caller must bound the depth of the value.
 pub(crate) fn height(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(height).max().unwrap_or(0),
@@ -40,7 +43,11 @@ pub(crate) fn height(value: &Value) -> usize {
 }
 
 impl Object {
-    /// Converts a value to an object of a kind; sets `apiVersion` and `kind` if they are absent.
+    /// Converts a JSON value to an object of a kind, and sets `apiVersion` and `kind` if they are absent.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value is of another kind, is nested too deeply, or has malformed metadata.
     pub(crate) fn of(kind: &Kind, value: Value) -> Result<Object, ApiError> {
         let Value::Object(mut members) = value else {
             return Err(ApiError::bad_request(format!(
@@ -97,7 +104,7 @@ impl Object {
         Ok(object)
     }
 
-    /// Wraps an object from storage, which was checked before it was stored.
+    /// Wraps an object from storage without a check, because the object was checked before it was stored.
     pub(crate) fn stored(members: Map<String, Value>) -> Object {
         Object(members)
     }
@@ -110,13 +117,13 @@ impl Object {
         self.0.get(member)
     }
 
-    /// Returns a member that is a JSON object; an empty one for anything else.
+    /// Returns a member if it is a JSON object; otherwise returns an empty JSON object.
     pub(crate) fn part(&self, member: &str) -> Value {
         let part = self.get(member).filter(|part| part.is_object());
         part.cloned().unwrap_or_else(|| json!({}))
     }
 
-    /// Sets a member, or removes it.
+    /// Sets a member of the object, or removes the member if `value` is `None`.
     pub(crate) fn set(&mut self, member: &str, value: Option<Value>) {
         match value {
             Some(value) => self.0.insert(member.to_owned(), value),
@@ -128,7 +135,7 @@ impl Object {
         Value::Object(self.0)
     }
 
-    /// Returns a member of `metadata`; a JSON null counts as absent.
+    /// Returns a member of `metadata`; `None` if the member is absent or null.
     pub(crate) fn meta(&self, member: &str) -> Option<&Value> {
         self.0
             .get("metadata")?
@@ -136,7 +143,7 @@ impl Object {
             .filter(|value| !value.is_null())
     }
 
-    /// Returns a string of `metadata`; empty if absent.
+    /// Returns a member of `metadata` as a string; empty if the member is absent or not a string.
     pub(crate) fn text(&self, member: &str) -> &str {
         self.meta(member)
             .and_then(Value::as_str)
@@ -147,7 +154,7 @@ impl Object {
         self.meta(member).and_then(Value::as_i64)
     }
 
-    /// Sets a member of `metadata`, or removes it.
+    /// Sets a member of `metadata`, or removes the member if `value` is `None`.
     pub(crate) fn set_meta(&mut self, member: &str, value: Option<Value>) {
         let metadata = self.0.get_mut("metadata").and_then(Value::as_object_mut);
         let metadata = metadata.expect("an object's metadata is a JSON object");
@@ -169,9 +176,10 @@ impl Object {
         self.meta("deletionTimestamp").is_some()
     }
 
-    /// Returns the deletion timestamp, the time at which an object that is being deleted is to be removed.
+    /// Returns the deletion timestamp: the time at which an object that is being deleted is to be removed.
     ///
-    /// Returns `None` for an object that is not being deleted.
+    /// Returns `None` for an object that is not being deleted, and the Unix epoch if the timestamp can't be
+    /// parsed.
     pub(crate) fn deletion_time(&self) -> Option<Timestamp> {
         // A direct call can store text that is not a time.
         let parsed = |text: &Value| text.as_str().unwrap_or_default().parse();

@@ -1,10 +1,11 @@
 //! Converts protobuf bodies to JSON.
 //!
 //! Go clients and `kubectl` send built-in kinds as protobuf by default.
-//! This module converts the bytes to the JSON that Go would write for the same object, so all other modules handle only
-//! JSON.
+//! This module converts the bytes to the JSON that Go would write for the same object, so all other modules
+//! handle only JSON.
 //!
-//! Guarantees: any input results in an object or in an error with Kubernetes' wording; memory and depth are bounded.
+//! Guarantees: any input results in an object or in an error with Kubernetes' wording; the memory and the
+//! nesting depth are bounded.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -24,7 +25,7 @@ const LIMITS: Limits = Limits {
     values: 500_000,
 };
 
-/// Maximum bytes of an unrecognized body in the error message.
+/// Maximum number of bytes of an unrecognized body that the error message contains.
 ///
 /// The number is that of `transformDecodeError` in `endpoints/handlers/rest.go`.
 const SUMMARY_BYTES_MAX: usize = 30;
@@ -70,7 +71,9 @@ fn open(body: &[u8]) -> Result<Envelope<'_>, Cow<'static, str>> {
     Envelope::read(bytes).map_err(|error| error.to_string().into())
 }
 
-/// Start of an unreadable body: text if it looks like JSON, otherwise hexadecimal.
+/// Returns the start of an unrecognized body for an error message.
+///
+/// The start is text if the body begins with `{`, otherwise hexadecimal.
 fn summary(body: &[u8]) -> String {
     let start = &body[..body.len().min(SUMMARY_BYTES_MAX)];
     let mut summary = String::new();
@@ -97,7 +100,7 @@ fn group_version(api_version: &str) -> (&str, &str) {
 // === impl Expected ===
 
 impl Expected<'_> {
-    /// The `DeleteOptions` that a deletion accepts, in any group.
+    /// The `DeleteOptions` that a deletion accepts in its body, with the `apiVersion` of any group.
     pub(crate) const DELETE_OPTIONS: Expected<'static> = Expected {
         group: "meta.k8s.io",
         version: "v1",
@@ -116,7 +119,11 @@ impl Expected<'_> {
         self.kind == Expected::DELETE_OPTIONS.kind
     }
 
-    /// Returns the message type of the sent object, if it is the expected one.
+    /// Returns the message type of the object in the envelope.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the object is not of the expected kind and version.
     fn message(&self, sent: &Envelope<'_>) -> Result<MessageId, ApiError> {
         let messages = Messages::builtin();
         if self.is_delete_options() && sent.kind == self.kind {
@@ -167,7 +174,7 @@ impl Expected<'_> {
         ))
     }
 
-    /// Returns the error for a sent object that can't be decoded, or is of another kind.
+    /// Returns the error for a sent object that can't be decoded, or that is not of the expected kind.
     fn unfit(&self, sent: &Envelope<'_>, why: impl fmt::Display) -> ApiError {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());

@@ -1,4 +1,6 @@
-//! The response to a request that was accepted, before it becomes HTTP.
+//! Defines [`Reply`], the response to an accepted request before the conversion to an HTTP response.
+//!
+//! This module does not build error responses.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -6,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::body::Body;
 
-/// The response to an accepted request: status code, body, revision, and media type.
+/// The response to an accepted request: status code, body, media type, and the revision for the request log.
 pub(crate) struct Reply {
     pub(crate) code: StatusCode,
     pub(crate) body: Body,
@@ -28,7 +30,7 @@ impl Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
-    /// Creates the `Status` response that Kubernetes sends if there is no object to return.
+    /// Returns the `Status` response that Kubernetes sends if there is no object to return.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Reply {
         let mut status = json!({
             "kind": "Status",
@@ -43,7 +45,7 @@ impl Reply {
         Reply::json(code, &status)
     }
 
-    /// Creates a response with plain text.
+    /// Returns a response with plain text.
     pub(crate) fn plain(code: StatusCode, text: impl Into<Bytes>) -> Reply {
         Reply {
             content_type: "text/plain; charset=utf-8",

@@ -1,7 +1,7 @@
-//! Parses the body of a request as JSON, independent of its format.
+//! Parses the body of a request, sent as JSON or protobuf, to a JSON value.
 //!
-//! Guarantees: built-in kinds are accepted as JSON and protobuf, custom kinds as JSON.
-//! Any other media type results in a 415 that lists the accepted ones.
+//! Guarantees: built-in kinds are accepted as JSON and protobuf, custom kinds only as JSON.
+//! Any other media type results in a 415 that lists the accepted media types.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -18,9 +18,9 @@ const JSON: &str = "application/json";
 /// The media type that Go clients send for built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Parses a body and returns complaints about its fields.
+/// Parses a body to a JSON value, and returns complaints about the fields of a JSON body.
 ///
-/// `protobuf` is the expected message, or `None` where only JSON is accepted.
+/// `protobuf` is the type of the object in a protobuf body; `None` means that only JSON is accepted.
 pub(crate) fn read(
     headers: &HeaderMap,
     body: &[u8],
@@ -42,7 +42,8 @@ pub(crate) fn read(
     }
 }
 
-/// The protobuf message of a kind; `None` for a custom kind, whose fields the server does not know.
+/// Returns the type of a kind's objects in protobuf bodies; `None` for a custom kind, which has no protobuf
+/// encoding.
 pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     (!kind.custom).then_some(Expected {
         group: &kind.group,
@@ -51,7 +52,7 @@ pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     })
 }
 
-/// The protobuf message of a subresource's body, such as `Scale`.
+/// Returns the type of the object, such as `Scale`, in protobuf bodies of a subresource.
 pub(crate) fn of_subresource(subresource: &Subresource) -> Expected<'_> {
     Expected {
         group: &subresource.group,

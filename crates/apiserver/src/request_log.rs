@@ -1,12 +1,14 @@
-//! Log of the requests that the server received, for assertions in tests.
+//! Records the requests that the server receives, for assertions in tests.
 //!
 //! Guarantees:
-//! - every HTTP request is recorded in order of arrival, including those that a fault answers or that no path serves;
-//! - refused connections and direct calls on [`crate::Server`] are not recorded;
-//! - the log holds at most [`LOG_MAX`] requests and [`LOG_BYTES_MAX`]; the oldest are dropped, and the dropped ones are
-//!   counted;
-//! - it contains no bodies, and no header except `User-Agent`;
-//! - a request has no status until its response is complete;
+//! - HTTP requests are recorded in order of arrival, including requests that a fault responds to and requests
+//!   for unknown paths;
+//! - refused connections, requests to the fault endpoint, and direct calls on [`crate::Server`] are not
+//!   recorded;
+//! - the log holds at most [`LOG_MAX`] requests and [`LOG_BYTES_MAX`] bytes; it drops the oldest requests
+//!   above these limits and counts them;
+//! - the log contains no bodies, and no header except `User-Agent`;
+//! - a request has no status until the server returns the response;
 //! - arrival times never decrease, and are deterministic in paused time.
 
 use std::collections::VecDeque;
@@ -21,53 +23,59 @@ use crate::route::{ListOptions, Verb};
 
 /// Maximum number of requests in the log.
 ///
-/// It covers about an hour of a busy demo, in some tens of megabytes.
+/// This number covers about an hour of a busy demo and needs some tens of megabytes.
 pub const LOG_MAX: usize = 100_000;
 
 /// Maximum size of the log in bytes.
 ///
-/// More than [`LOG_MAX`] requests of usual size need, and far less than as many requests with the longest possible
+/// The size exceeds that of [`LOG_MAX`] ordinary requests, so it limits only logs of requests with very long
 /// heads.
 const LOG_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// A request and its response.
+/// A request that the server received, with the status and revision of its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoggedRequest {
-    /// Number of the request in order of arrival, starting at 1; [`RequestLog::clear`] does not reset it.
+    /// Number of the request in order of arrival; the first request has 1, and [`RequestLog::clear`] does not
+    /// reset the numbers.
     pub sequence: u64,
-    /// Arrival time since the server was built; never less than that of the previous request.
+    /// Time between the building of the server and the arrival of the request.
     ///
-    /// It uses tokio's clock, including paused time: the difference of two requests is the client's exact backoff.
+    /// The time is never less than that of an earlier request.
+    /// It uses tokio's clock: in paused time, the difference between two requests is the exact backoff of the
+    /// client.
     /// It starts at zero again when a server is reopened on its data directory.
     pub arrived: Duration,
-    /// The `User-Agent` header; empty without one.
+    /// Value of the `User-Agent` header; empty if the request has no such header.
     pub user_agent: String,
-    /// The verb of the request.
+    /// Kubernetes verb of the request.
     pub verb: Verb,
-    /// The path, not decoded and without the query.
+    /// Path of the URL, not decoded and without the query.
     pub path: String,
-    /// The resource's plural; empty for discovery and health.
+    /// Plural name of the resource; empty for discovery and health requests.
     pub resource: String,
-    /// The namespace in the path.
+    /// Namespace in the path; `None` if the path contains no namespace.
     pub namespace: Option<String>,
-    /// The object's name in the path.
+    /// Name of the object in the path; `None` if the path contains no name.
     pub name: Option<String>,
-    /// The path segment after the name, such as `status` or `binding`.
+    /// Path segment after the object's name, such as `status` or `binding`; `None` if there is no such
+    /// segment.
     pub subresource: Option<String>,
-    /// The options of a list or watch.
+    /// Options of a list or watch, parsed from the query.
     pub options: ListOptions,
-    /// The HTTP status of the response; `None` until it is complete, and if a fault resets the connection.
+    /// HTTP status of the response; `None` until the server returns the response.
+    ///
+    /// The status remains `None` if a fault resets the connection.
     pub status: Option<u16>,
-    /// The revision of the returned list or object.
+    /// Revision of the list or object in the response; `None` for any other response.
     pub revision: Option<u64>,
-    /// The faults that have affected the request, without duplicates, in order of their first effect.
+    /// Faults that have affected the request, without duplicates, in order of their first effect.
     ///
     /// A fault that still waits for its event or byte is not included.
     pub faults: Vec<String>,
 }
 
-/// A copy of the log at one moment; filters return smaller copies.
+/// A copy of the server's request log at one time; the filter methods return copies with fewer requests.
 #[derive(Clone)]
 pub struct RequestLog {
     requests: Vec<LoggedRequest>,
@@ -75,9 +83,10 @@ pub struct RequestLog {
     recorder: Arc<Recorder>,
 }
 
-/// The log as the server writes it.
+/// The request log of a server, which records arriving requests, their responses, and the faults that affect
+/// them.
 pub(crate) struct Recorder {
-    /// When the server was built.
+    /// Time at which the server was built.
     started: Instant,
     inner: Mutex<Recorded>,
 }
@@ -85,7 +94,7 @@ pub(crate) struct Recorder {
 #[derive(Default)]
 struct Recorded {
     requests: VecDeque<LoggedRequest>,
-    /// Size of the requests in bytes.
+    /// Total size of the recorded requests in bytes.
     bytes: usize,
     last: u64,
     dropped: u64,
@@ -94,13 +103,13 @@ struct Recorded {
 // === impl RequestLog ===
 
 impl RequestLog {
-    /// Returns the lists of a resource, such as `pods`.
+    /// Returns the list requests for a resource, such as `pods`.
     #[must_use]
     pub fn lists(&self, resource: &str) -> RequestLog {
         self.filter(|request| request.verb == Verb::List && request.resource == resource)
     }
 
-    /// Returns the watches of a resource, such as `pods`.
+    /// Returns the watch requests for a resource, such as `pods`.
     #[must_use]
     pub fn watches(&self, resource: &str) -> RequestLog {
         self.filter(|request| request.verb == Verb::Watch && request.resource == resource)
@@ -139,12 +148,12 @@ impl RequestLog {
         }
     }
 
-    /// Number of requests in this copy.
+    /// Returns the number of requests in this copy.
     pub fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether this copy has no requests.
+    /// Returns whether this copy has no requests.
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
@@ -154,12 +163,13 @@ impl RequestLog {
         self.requests.iter()
     }
 
-    /// Number of older requests that the server has dropped from its log.
+    /// Returns the number of older requests that the server had dropped from its log when this copy was made.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Clears the server's log; this copy is unchanged, and numbering continues.
+    /// Removes all requests from the server's log; this copy is unchanged, and the numbering of requests
+    /// continues.
     pub fn clear(&self) {
         let mut inner = self.recorder.inner.lock();
         inner.requests.clear();
@@ -201,7 +211,7 @@ impl Recorder {
         }
     }
 
-    /// Records a request on arrival and returns it with its number and time.
+    /// Records a request on arrival, and returns the request with its number and arrival time.
     pub(crate) fn arrived(&self, mut request: LoggedRequest) -> Arc<LoggedRequest> {
         let mut inner = self.inner.lock();
         inner.last += 1;
@@ -215,7 +225,7 @@ impl Recorder {
         Arc::new(request)
     }
 
-    /// Records the response, unless the request was dropped or cleared meanwhile.
+    /// Records the response to a request, unless the log no longer contains the request.
     pub(crate) fn answered(&self, sequence: u64, status: u16, revision: Option<u64>) {
         if let Some(request) = self.inner.lock().find(sequence) {
             request.status = Some(status);
@@ -223,7 +233,8 @@ impl Recorder {
         }
     }
 
-    /// Records a fault, unless it is already recorded or the request was dropped.
+    /// Records a fault that affects a request, unless the fault is already recorded or the request was
+    /// dropped.
     pub(crate) fn hit(&self, sequence: u64, fault: &str) {
         if let Some(request) = self.inner.lock().find(sequence)
             && !request.faults.iter().any(|known| known == fault)
@@ -245,7 +256,7 @@ impl Recorder {
 // === impl LoggedRequest ===
 
 impl LoggedRequest {
-    /// Memory of the request without its faults and response, which are short.
+    /// Returns the size in bytes of the request without its faults and response, which are short.
     fn bytes(&self) -> usize {
         let ListOptions {
             resource_version,

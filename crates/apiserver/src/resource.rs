@@ -1,8 +1,10 @@
-//! The served kinds with their strategies, looked up by URL or by `apiVersion` and `kind`.
+//! Defines the resources of a server, and finds them by URL or by `apiVersion` and `kind`.
+//!
+//! A resource is one version of a served kind with the rules for objects of this kind.
 //!
 //! Guarantees:
-//! - all versions of a (group, plural) share one [`CollectionId`], so an object written in one version is readable in
-//!   all of them;
+//! - all versions of a group and plural name share one [`CollectionId`], so an object that is written in one
+//!   version can be read in every version;
 //! - a [`Resource`] never changes after the server is built.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,25 +17,25 @@ use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope};
 use crate::strategy::Strategy;
 
-/// Index of a (group, plural) in storage.
+/// Index in storage of a collection: all objects of one group and plural name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
-/// One version of a served kind, with its strategy.
+/// One version of a served kind, with the rules (`strategy`) for objects of the kind.
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) kind: Kind,
-    /// Number that distinguishes the versions of one collection.
+    /// Index of this resource among all resources, which distinguishes the versions of one collection.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
-    /// `"apiVersion":"v1","kind":"Pod"`, the start of a serialized object.
+    /// JSON text at the start of a serialized object, such as `"apiVersion":"v1","kind":"Pod"`.
     pub(crate) type_meta: String,
     pub(crate) strategy: Strategy,
     known: OnceLock<Known>,
     definition: OnceLock<Option<&'static Definition>>,
 }
 
-/// All resources of a server.
+/// All resources of a server, with an index for lookups by URL.
 pub(crate) struct Registry {
     resources: Vec<Arc<Resource>>,
     /// Maps `group/version/plural` to an index in `resources`.
@@ -55,7 +57,7 @@ impl Resource {
         self.kind.verbs.iter().any(|served| served == verb)
     }
 
-    /// Returns the key of an object in storage.
+    /// Returns the key of an object in storage: `namespace/name`, or `name` for a cluster-scoped kind.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
             Some(namespace) if self.is_namespaced() => format!("{namespace}/{name}"),
@@ -63,12 +65,14 @@ impl Resource {
         }
     }
 
-    /// Returns the allowed fields of a request body; resolved on first use.
+    /// Returns the fields that a request body may have; the fields are resolved on the first call.
     pub(crate) fn known(&self) -> Known {
         *self.known.get_or_init(|| Known::of(&self.kind))
     }
 
-    /// The definition for strategic merge patches, resolved on first use; `None` for a custom kind.
+    /// Returns the type definition that strategic merge patches need; `None` for a custom kind.
+    ///
+    /// The definition is resolved on the first call.
     pub(crate) fn definition(&self) -> Option<&'static Definition> {
         *self.definition.get_or_init(|| {
             if self.kind.custom {
@@ -126,7 +130,7 @@ impl Registry {
         &self.kinds
     }
 
-    /// Number of collections; their ids start at 0.
+    /// Returns the number of collections; the ids of collections start at 0.
     pub(crate) fn collections(&self) -> usize {
         self.collections
     }
@@ -141,7 +145,7 @@ impl Registry {
         self.resources.get(*at)
     }
 
-    /// Returns the resource of an `apiVersion` and a plural, as in `("apps/v1", "deployments")`.
+    /// Returns the resource with this `apiVersion` and plural name, such as `"apps/v1"` and `"deployments"`.
     pub(crate) fn by_plural(&self, api_version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.by_path(group, version, plural)
@@ -152,13 +156,13 @@ impl Registry {
         self.by_path(&found.group, &found.version, &found.plural)
     }
 
-    /// Returns the collection of a group and plural.
+    /// Returns the collection with this plural name and group, such as `deployments.apps`.
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
         self.resource_named(group_resource)
             .map(|resource| resource.collection)
     }
 
-    /// Returns one resource of every namespaced collection whose objects can be deleted.
+    /// Iterates over the namespaced resources that support `delete`, with one version of each collection.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =
@@ -167,14 +171,15 @@ impl Registry {
         self.resources.iter().filter(deletable).filter(first)
     }
 
-    /// Returns the first resource of a group and plural such as `deployments.apps`, in any version.
+    /// Returns a resource with this plural name and group, such as `deployments.apps`, in its first version.
     pub(crate) fn resource_named(&self, group_resource: &str) -> Option<&Arc<Resource>> {
         self.resources
             .iter()
             .find(|resource| resource.kind.group_resource() == group_resource)
     }
 
-    /// Returns the group and plural of every collection, indexed by collection id.
+    /// Returns the plural name and group of every collection, such as `deployments.apps`, indexed by
+    /// collection id.
     #[cfg(feature = "persistence")]
     pub(crate) fn collection_names(&self) -> Vec<String> {
         let mut names = vec![String::new(); self.collections];

@@ -1,15 +1,18 @@
-//! The memory that response bodies may hold while clients read them.
+//! Limits the memory that response bodies hold while clients read them.
+//!
+//! The unit of memory is a slot of [`SLOT_BYTES`] bytes.
 //!
 //! Guarantees:
-//! - lists and watches share their objects with the store; besides, such a response holds one slot per object, one
-//!   chunk, and the text of one object that exceeds a chunk;
-//! - any other response of more than [`FREE_BYTES`] holds one slot per 8 bytes, and one per 8 bytes of the chunk that
-//!   is being sent;
+//! - a list, or the initial events of a watch, shares its objects with the store. In addition it holds one
+//!   slot per object, the slots of one chunk, and the slots of the text of its longest object;
+//! - any other response of more than [`FREE_BYTES`] holds the slots of its text, and the slots of the chunk
+//!   that is being sent;
 //! - all responses together hold at most [`SLOTS_MAX`] slots;
-//! - at the limit, responses that started more than [`READ_TIMEOUT`] ago are evicted, whether or not their clients
-//!   still read; if that frees too few slots, the request is rejected with 429.
+//! - if a new response needs more slots than are free, responses that started more than [`READ_TIMEOUT`] ago
+//!   are evicted, even if their clients still read. If that frees too few slots, the new request is rejected
+//!   with 429.
 //!
-//! It runs no timer: a request that needs slots evicts the responses whose time is over.
+//! The budget runs no timer: only a request for slots, or [`ResponseBudget::evict_until`], evicts responses.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -22,24 +25,29 @@ use tokio::time::Instant;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Maximum slots of all responses, [`SLOT_BYTES`] each: 64 lists of a million objects.
+/// Maximum number of slots of all responses together, enough for 64 lists of a million objects.
 const SLOTS_MAX: usize = 64 * 1024 * 1024;
 
-/// Size of a slot: a pointer to an object.
+/// Size of a slot in bytes: the size of a pointer to a stored object.
 const SLOT_BYTES: usize = size_of::<usize>();
 
-/// Slots of any response in addition to those of its objects: the chunk in transfer.
+/// Number of slots for the chunk in transfer, which a response holds in addition to the slots of its content.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
-/// Maximum size of a response without slots: far below what a connection holds for request heads.
+/// Maximum size in bytes of a response that holds no slots.
+///
+/// A connection holds far more memory for request heads.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
-/// Minimum time before a response can be evicted.
+/// Time after which a response can be evicted to free its slots.
 ///
-/// Kubernetes allows a request that does not watch the same time (`RequestTimeout` in `server/config.go`).
+/// It equals the time that Kubernetes allows for any request except a watch (`RequestTimeout` in
+/// `server/config.go`).
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The slots (units of memory) that all responses in transfer share.
+///
+/// A response reserves its slots here, and frees them when its [`Reserved`] content is dropped or evicted.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,
@@ -49,7 +57,7 @@ pub(crate) struct ResponseBudget {
 struct Open {
     slots: usize,
     last: u64,
-    /// Ordered by start.
+    /// The responses that hold slots, by number; numbers increase in the order in which responses start.
     responses: BTreeMap<u64, Response>,
 }
 
@@ -59,19 +67,21 @@ struct Response {
     content: Weak<dyn Content>,
 }
 
-/// The content of a response in transfer, which the budget can evict.
+/// The content of a response in transfer; the budget drops the content when it evicts the response.
 trait Content: Send + Sync {
     fn evict(&self);
 }
 
-/// The content of one response with its slots; dropping it returns the slots to the budget.
+/// The content of one response, for which the budget has reserved slots.
+///
+/// Dropping this value frees the slots.
 pub(crate) struct Reserved<T> {
     content: Arc<Mutex<Option<T>>>,
     budget: Arc<ResponseBudget>,
     number: u64,
 }
 
-/// Error: the budget has evicted the content of the response.
+/// Error of a read from a response whose content the budget has evicted.
 #[derive(Debug, thiserror::Error)]
 #[error("the client did not read the response in time")]
 pub(crate) struct Evicted;
@@ -86,27 +96,31 @@ impl Default for ResponseBudget {
 }
 
 impl ResponseBudget {
-    /// Holds a response that shares no memory with the store.
+    /// Reserves slots for a response that shares no memory with the store, and holds its bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 429 error if too few slots are free.
     pub(crate) fn hold_bytes(self: &Arc<Self>, bytes: Bytes) -> Result<Reserved<Bytes>, ApiError> {
         let slots = bytes.len() / SLOT_BYTES;
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
     }
 
-    /// Returns the number of slots that a response with these objects needs.
+    /// Returns the number of slots for a response that consists of the objects in `entries`.
     ///
-    /// This is one slot per object, plus those for the text of the longest object, which is serialized as a
-    /// whole.
+    /// It needs one slot per object, and the slots for the text of the longest object, because an object is
+    /// serialized as a whole.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);
         count + longest / SLOT_BYTES
     }
 
-    /// Reserves these slots and those of a chunk, and holds the content of a response.
+    /// Reserves `slots` and the slots of one chunk for a response, and holds its content.
     ///
     /// # Errors
     ///
-    /// 429 if too few slots are free.
+    /// Returns a 429 error if too few slots are free.
     pub(crate) fn hold<T: Send + 'static>(
         self: &Arc<Self>,
         slots: usize,
@@ -115,7 +129,9 @@ impl ResponseBudget {
         self.reserve(slots + SLOTS_OF_CHUNK, content)
     }
 
-    /// Evicts all responses that started at or before `then`, to free the old object states that they hold.
+    /// Evicts all responses that started at or before `then`.
+    ///
+    /// This frees the old object states that these responses hold.
     pub(crate) fn evict_until(&self, then: Instant) {
         let evicted = self.open.lock().remove(|started| started <= then);
         for content in evicted {
@@ -164,7 +180,7 @@ impl ResponseBudget {
 }
 
 impl Open {
-    /// Removes the oldest responses, and returns their content.
+    /// Removes the oldest responses for whose start time `is_old` returns true, and returns their content.
     fn remove(&mut self, is_old: impl Fn(Instant) -> bool) -> Vec<Arc<dyn Content>> {
         let mut removed = Vec::new();
         while let Some(oldest) = self.responses.first_entry()
@@ -185,7 +201,11 @@ impl<T: Send> Content for Mutex<Option<T>> {
 }
 
 impl<T> Reserved<T> {
-    /// Reads from the content, unless it was evicted.
+    /// Calls `read` with the content.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Evicted`] if the content was evicted.
     pub(crate) fn with<R>(&self, read: impl FnOnce(&mut T) -> R) -> Result<R, Evicted> {
         self.content.lock().as_mut().map(read).ok_or(Evicted)
     }
@@ -202,7 +222,7 @@ impl<T> Drop for Reserved<T> {
 
 #[cfg(test)]
 impl ResponseBudget {
-    /// Creates a budget with its own limit.
+    /// Creates a budget of `slots_max` slots instead of [`SLOTS_MAX`].
     pub(crate) fn of(slots_max: usize) -> ResponseBudget {
         ResponseBudget {
             slots_max,

@@ -1,8 +1,11 @@
-//! Loads a server from a data directory, and stores a new server in one.
+//! Restores a server from a data directory, and prepares a server for storing its writes in the directory.
 //!
 //! Guarantees:
-//! - a restarted server has the same objects byte for byte, with their revisions, and continues the revision counter;
-//! - it has no events: every window starts at the revision of the restart.
+//! - a restarted server has the same objects byte for byte, with their revisions, and continues the revision
+//!   counter;
+//! - a restarted server has no events: the event history of every resource starts at the restored revision.
+//!
+//! The `storage` module reads and writes the files.
 
 use std::sync::Arc;
 
@@ -13,10 +16,12 @@ use crate::shared::Shared;
 use crate::storage::{Disk, Entry, Stored, Write};
 use crate::verb::namespace;
 
-/// Stored objects while they are loaded.
+/// Collects the stored objects of a data directory as entries of the served resources.
 pub(crate) struct Kept<'a> {
     registry: &'a Registry,
-    /// The current collection; objects are loaded collection by collection.
+    /// Name and resource of the collection that is being loaded; objects arrive grouped by collection.
+    ///
+    /// The resource is `None` if this server does not serve the collection.
     current: Option<(String, Option<Arc<Resource>>)>,
     entries: Vec<(CollectionId, Entry)>,
 }
@@ -30,7 +35,11 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Adds one object; skips a kind that is not served; the error is the reason why it can't be added.
+    /// Adds one stored object, or skips it if the server does not serve its collection.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the object is inconsistent.
     pub(crate) fn take(&mut self, stored: Stored<'_>) -> Result<(), String> {
         if self
             .current
@@ -53,7 +62,7 @@ impl<'a> Kept<'a> {
 }
 
 impl Shared {
-    /// Returns every stored object as a write, and the revision.
+    /// Returns every stored object as a write, and the current revision of the store.
     pub(crate) fn everything(&self) -> (Vec<Write>, u64) {
         let state = self.lock();
         let collections = (0..self.registry.collections()).map(CollectionId);
@@ -70,7 +79,9 @@ impl Shared {
         (writes.collect(), state.storage.revision())
     }
 
-    /// Restores the objects of an earlier start; allowed only before the first request.
+    /// Adds the objects of a data directory to the store without events, and continues at `revision`.
+    ///
+    /// Allowed only before the first request.
     pub(crate) fn recover(&self, entries: Vec<(CollectionId, Entry)>, revision: u64) {
         let mut state = self.lock();
         for (collection, entry) in entries {
@@ -83,18 +94,23 @@ impl Shared {
         }
     }
 
-    /// Makes writes durable before they are visible; allowed only before the first request.
+    /// Makes the server store each write in `disk` before readers and watchers can see it.
+    ///
+    /// Allowed only before the first request.
     pub(crate) fn keep_on(&self, disk: Disk) {
         let fresh = self.disk.set(Mutex::new(disk)).is_ok();
         debug_assert!(fresh, "a server is opened on one directory");
     }
 
     /// Completes the deletions of namespaces that the last shutdown interrupted.
+    ///
+    /// If a write to the disk fails, it logs a warning.
     pub(crate) fn resume_deletions(&self) {
         let before = self.before_write();
         namespace::resume(self);
         if let Err(cause) = self.settle(before) {
-            // They stay Terminating and continue with the next deletion in them.
+            // The namespaces stay Terminating. The next deletion of an object in such a namespace continues
+            // its deletion.
             tracing::warn!(%cause, "failed to resume interrupted namespace deletions; each resumes with the next deletion in its namespace");
         }
     }

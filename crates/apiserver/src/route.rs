@@ -1,9 +1,12 @@
-//! Maps a URL and a method to a verb on a resource.
+//! Maps the URL and method of a request to a verb and a resource.
 //!
 //! Guarantees:
-//! - every path of the Kubernetes API has exactly one [`Destination`]: an unserved path below a served group is
-//!   `Unknown`, any other unserved path is `Nowhere`;
-//! - a path is decoded once per segment, so an encoded slash is part of a name and never a separator.
+//! - every path has exactly one [`Destination`]: an unserved path below a served API group is `Unknown`, and
+//!   any other unserved path is `Nowhere`;
+//! - each path segment is decoded once after the path is split, so an encoded slash is part of a name and
+//!   never a separator.
+//!
+//! The module does not check whether the object exists, or whether the resource supports the verb.
 
 mod options;
 
@@ -16,57 +19,63 @@ use crate::resource::{Registry, Resource};
 pub use options::ListOptions;
 pub(crate) use options::{Query, Revision};
 
-/// The action of a request, as in Kubernetes' audit and authorization.
+/// The action that a request performs, named as in Kubernetes' audit log and authorization rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Verb {
-    /// Read one object.
+    /// Reads one object (GET).
     Get,
-    /// Read a collection.
+    /// Reads the objects of a collection (GET).
     List,
-    /// Watch a collection or one object.
+    /// Watches a collection or one object (GET with `watch=true`).
     Watch,
-    /// POST.
+    /// Creates an object, or a subresource such as `pods/binding` (POST).
     Create,
-    /// PUT.
+    /// Replaces an object or a subresource (PUT).
     Update,
-    /// PATCH.
+    /// Changes an object or a subresource (PATCH).
     Patch,
-    /// Delete one object.
+    /// Deletes one object (DELETE).
     Delete,
-    /// Delete the selected objects of a collection.
+    /// Deletes the selected objects of a collection (DELETE).
     DeleteCollection,
-    /// Discovery, health, version, and unserved paths.
+    /// Any other request: discovery, health, version, an unserved path, or a method that the path does not
+    /// support.
     Other,
 }
 
-/// What the path of a request refers to.
+/// The resource or the endpoint to which the path of a request refers.
 #[derive(Clone, Debug)]
 pub(crate) enum Destination {
     Resource(Target),
-    /// `/api`: the versions of the core group.
+    /// `/api`: the list of versions of the core group.
     CoreVersions,
-    /// `/apis`: the groups.
+    /// `/apis`: the list of API groups.
     Groups,
-    /// `/apis/<group>`.
+    /// `/apis/<group>`: discovery of the versions of one group.
     Group(String),
-    /// `/api/v1` and `/apis/<group>/<version>`.
+    /// `/api/<version>` and `/apis/<group>/<version>`: discovery of the resources of one version.
+    ///
+    /// Contains the group (empty for the core group) and the version.
     GroupVersion(String, String),
-    /// `/`: the list of paths.
+    /// `/`: the list of served paths.
     Root,
     Version,
     Health,
-    /// `/openapi/v3`: the list of documents.
+    /// `/openapi/v3`: the list of OpenAPI documents.
     OpenApi,
-    /// `/openapi/v3/api/v1` and `/openapi/v3/apis/<group>/<version>`.
+    /// `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`: the OpenAPI document of one
+    /// version.
+    ///
+    /// Contains the group (empty for the core group) and the version.
     OpenApiOf(String, String),
-    /// A path below a served group, without a resource.
+    /// A path below a served API group that names no served resource.
     Unknown,
-    /// A path that is not served.
+    /// Any other path that is not served.
     Nowhere,
 }
 
-/// A resource, one object of it, or a subresource of one object.
+/// A resource, one of its objects, or a subresource of one of its objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
@@ -78,7 +87,7 @@ pub(crate) struct Target {
 // === impl Verb ===
 
 impl Verb {
-    /// Returns the name of the verb in lower case, as in discovery.
+    /// Returns the name of the verb in lower case, as in the `verbs` of discovery.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Get => "get",
@@ -93,7 +102,7 @@ impl Verb {
         }
     }
 
-    /// Whether the verb can change stored objects.
+    /// Returns whether requests with this verb can change stored objects.
     pub fn is_write(self) -> bool {
         !matches!(self, Verb::Get | Verb::List | Verb::Watch | Verb::Other)
     }
@@ -152,7 +161,9 @@ impl Destination {
         }
     }
 
-    /// Returns the verb of a method on this path.
+    /// Returns the verb of a request to this destination with `method`.
+    ///
+    /// `watch` is whether the query of the request sets the option `watch`.
     pub(crate) fn verb(&self, method: &Method, watch: bool) -> Verb {
         match self {
             Destination::Resource(_) if watch && method == Method::GET => Verb::Watch,
@@ -171,7 +182,8 @@ impl Destination {
 
 fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Destination {
     let (namespace, rest) = match rest {
-        // `namespaces/x/pods` is below a namespace; `namespaces/x` and its own subresources belong to the namespace.
+        // `namespaces/x/pods` is below a namespace.
+        // `namespaces/x` and its own subresources belong to the resource `namespaces`.
         ["namespaces", _, "status" | "finalize"] => (None, rest),
         ["namespaces", namespace, below @ ..] if !below.is_empty() => (Some(*namespace), below),
         _ => (None, rest),
@@ -185,7 +197,8 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
     let Some(resource) = registry.by_path(group, version, plural) else {
         return Destination::Unknown;
     };
-    // A cluster-scoped resource has no path below a namespace, and a namespaced object has no path without one.
+    // A cluster-scoped resource has no path below a namespace, and a namespaced object has no path without a
+    // namespace.
     let fits = match namespace {
         Some(_) => resource.is_namespaced(),
         None => !resource.is_namespaced() || name.is_none(),
@@ -201,7 +214,9 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
     })
 }
 
-/// Decodes the non-empty segments of a path; `None` if one is malformed.
+/// Splits a path into its non-empty segments and decodes each one.
+///
+/// Returns `None` if a segment is malformed.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
     path.split('/')
         .filter(|segment| !segment.is_empty())
@@ -209,7 +224,9 @@ pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Decodes `%XX`; `None` if it is incomplete or not UTF-8.
+/// Decodes the `%XX` escapes of one path segment.
+///
+/// Returns `None` if an escape is malformed or the decoded bytes are not UTF-8.
 fn decode(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();

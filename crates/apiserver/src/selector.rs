@@ -1,10 +1,11 @@
-//! Label and field selectors: parsing, and comparison with stored objects.
+//! Parses label and field selectors, and matches them against stored objects.
 //!
 //! Guarantees:
-//! - the grammar is Kubernetes': `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2` for labels, `a=b,c!=d` with backslash
-//!   escapes for fields;
-//! - malformed input is an error with Kubernetes' message, and never a selector with another meaning;
-//! - a table ([`field`]) lists the field labels of each kind; any other label is rejected.
+//! - the grammar is Kubernetes': `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2` for labels, and `a=b,c!=d`
+//!   with backslash escapes for fields;
+//! - a malformed selector results in an error with Kubernetes' message, and is never parsed as a different
+//!   selector;
+//! - each kind has a table of field labels (in [`field`]); any other field label is rejected.
 
 pub(crate) mod field;
 pub(crate) mod label;
@@ -15,16 +16,18 @@ use crate::status::ApiError;
 pub(crate) use field::{FieldSelector, FieldTable, Fields};
 pub(crate) use label::{LabelSelector, Labels};
 
-/// The parts of an object that selectors compare.
+/// The parts of a stored object that label and field selectors compare.
 #[derive(Clone, Copy)]
 pub(crate) struct Selectable<'a> {
-    /// `namespace/name`, or `name` in cluster scope.
+    /// `namespace/name`, or `name` for a cluster-scoped object.
     pub(crate) key: &'a str,
     pub(crate) labels: &'a Labels,
     pub(crate) fields: &'a Fields,
 }
 
-/// The objects of a resource that a request selects.
+/// The parsed label selector and field selector of a request.
+///
+/// An object is selected if both selectors match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selection {
     pub(crate) labels: LabelSelector,
@@ -36,14 +39,18 @@ impl<'a> Selectable<'a> {
         self.key.split_once('/').map_or(self.key, |(_, name)| name)
     }
 
-    /// The namespace; `None` in cluster scope.
+    /// Returns the namespace of the object; `None` for a cluster-scoped object.
     pub(crate) fn namespace(self) -> Option<&'a str> {
         self.key.split_once('/').map(|(namespace, _)| namespace)
     }
 }
 
 impl Selection {
-    /// Parses both selectors for one kind.
+    /// Parses a label selector and a field selector for the kind whose field labels are in `table`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 400 error if a selector is malformed or names an unsupported field label.
     pub(crate) fn parse(
         table: FieldTable,
         labels: &str,

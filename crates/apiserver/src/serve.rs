@@ -1,9 +1,12 @@
-//! Serves one HTTP request: access, log, faults, limits, then the verb.
+//! Serves one HTTP request: checks access, logs the request, applies faults and limits, and runs the verb.
 //!
 //! Guarantees:
-//! - every response is well-formed, and an error contains a `Status` unless a fault requests text; the call fails only
-//!   if a fault refuses or resets the connection;
-//! - client input is limited: the URL by [`URI_BYTES_MAX`], the body by [`body_limit`](crate::body_limit).
+//! - without a matching fault every response is well-formed, and every error response contains a `Status`;
+//! - [`serve`] fails only if a fault refuses or resets the connection;
+//! - client input is limited: the URL by [`URI_BYTES_MAX`], and the body by
+//!   [`body_limit`](crate::body_limit).
+//!
+//! The module does not execute verbs; [`Call`] does.
 
 use std::io;
 use std::sync::Arc;
@@ -28,22 +31,22 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::verb::Call;
 
-/// Maximum length of a URL: far above the longest continue tokens and selectors of clients.
+/// Maximum length of a URL in bytes, far above the longest continue tokens and selectors that clients send.
 const URI_BYTES_MAX: usize = 32 * 1024;
 
-/// A request with the parsed data of its head.
+/// A request whose head has been parsed and whose access has been checked, before the body is read.
 struct Arrived {
     shared: Arc<Shared>,
-    /// The user of the request.
+    /// The authenticated user of the request.
     user: Arc<User>,
-    /// The reason to reject the request, if any.
+    /// The error with which access control rejects the request; `None` if the request is admitted.
     refusal: Option<ApiError>,
-    /// The request as logged.
+    /// The request's entry in the request log.
     request: Arc<LoggedRequest>,
     destination: Destination,
     query: Query,
     options: Result<ListOptions, ApiError>,
-    /// Warnings of the response.
+    /// The warnings that the response will contain in its `Warning` headers.
     warnings: Arc<Warnings>,
     parts: Parts,
 }
@@ -115,7 +118,7 @@ where
 }
 
 impl Arrived {
-    /// Parses the head of a request and records the request.
+    /// Parses the head of a request, checks access, and adds the request to the request log.
     fn new(shared: Arc<Shared>, parts: Parts) -> Arrived {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let options = ListOptions::parse(&query);
@@ -139,7 +142,7 @@ impl Arrived {
         }
     }
 
-    /// Whether the response may be compressed if it is long.
+    /// Returns whether a response above the minimum size for compression is compressed.
     fn compresses(&self) -> bool {
         self.destination.target().is_some()
             && self.request.verb != Verb::Watch
@@ -211,7 +214,8 @@ fn user_agent(headers: &HeaderMap) -> String {
 
 /// Reserves memory for the body of the response, or replaces the response with a 429 error.
 ///
-/// A completed write is not undone: the client receives the head of its response, and then the body fails.
+/// The response to a successful write is not replaced, because the write is already stored: the client
+/// receives the head of the response, and then the body fails.
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {
     let is_final = verb.is_write() && response.status().is_success();
     let (parts, body) = response.into_parts();

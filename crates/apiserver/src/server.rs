@@ -1,11 +1,12 @@
-//! The handle: a tower service for requests, and direct calls for the server's owner.
+//! The handle of an embedded API server: a tower service for requests, and direct calls for its owner.
 //!
 //! Guarantees:
-//! - cheap to clone; all clones share one server, which lives as long as a clone, a listener or an open watch;
-//! - direct calls are synchronous and use the same logic as requests: validation, revisions, events;
+//! - the handle is cheap to clone. All clones share one server, which exists as long as a clone, a listener
+//!   or an open watch;
+//! - direct calls are synchronous, and validate objects, assign revisions and produce events like requests;
 //! - direct calls are not requests: faults do not affect them, and the request log does not contain them;
 //! - with a data directory, direct calls block until their writes are on the disk;
-//! - direct calls may write `status` and metadata that Kubernetes does not let clients write.
+//! - direct calls may write `status` and the metadata that Kubernetes does not let clients write.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,16 +34,16 @@ use crate::verb::patch::{PatchBody, patch};
 use crate::verb::update::update;
 use crate::verb::write::{How, Subject};
 
-/// An embedded Kubernetes API server.
+/// A handle to an embedded Kubernetes API server; all clones share one server.
 #[doc(alias = "FakeControllerSource")]
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
-    /// Default `Authorization` of requests through this handle.
+    /// Value of the `Authorization` header for requests through this handle that have no such header.
     authorization: Option<HeaderValue>,
 }
 
-/// The future of a request.
+/// The future of a request, which yields the response.
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
 impl Server {
@@ -57,15 +58,17 @@ impl Server {
         &self.shared
     }
 
-    /// Sets the last stored revision; allowed only before the first request.
+    /// Sets the revision of the last write, after which the revision counter continues.
+    ///
+    /// Allowed only before the first request.
     pub(crate) fn restart_counting(&self, revision: u64) {
         self.shared.lock().storage.start_at(revision);
     }
 
-    /// Stores a new object and returns it as stored.
+    /// Stores a new object and returns the stored object.
     ///
     /// A namespaced object without a namespace is created in `default`.
-    /// A revision in the object is ignored; a uid, creation time or status is kept.
+    /// A revision in `object` is ignored. A uid, creation time or `status` in `object` is kept.
     ///
     /// # Errors
     ///
@@ -74,18 +77,19 @@ impl Server {
         self.create_as(object, How::DIRECT)
     }
 
-    /// Stores an initial object, also in a namespace that is seeded after it.
+    /// Stores an initial object of the server; its namespace may be stored later.
     pub(crate) fn seed(&self, object: Value) -> Result<Value, ApiError> {
         self.create_as(object, How::SEED)
     }
 
-    /// Stores new objects like [`Server::create`], and returns their number.
+    /// Stores new objects like [`Server::create`], and returns the number of objects.
     ///
-    /// With a data directory it waits for the disk only once.
+    /// With a data directory the call waits for the disk only once.
     ///
     /// # Errors
     ///
-    /// Returns the first error; earlier objects are stored, this one and later ones are not.
+    /// Returns the first error.
+    /// Objects before the failing object are stored; the failing object and the objects after it are not.
     /// If the disk fails, any of the objects may be stored.
     pub fn create_all(&self, objects: impl IntoIterator<Item = Value>) -> Result<usize, ApiError> {
         self.write(|shared| {
@@ -100,12 +104,12 @@ impl Server {
         })
     }
 
-    /// Replaces an object, status included, and returns it as stored.
+    /// Replaces an object, including its `status`, and returns the stored object.
     ///
     /// # Errors
     ///
-    /// Returns the error that a client's PUT would receive: 404, or 409 if the object has a revision that is not the
-    /// stored one.
+    /// Returns the error that a client's PUT would receive: 404, or 409 if `object` has a revision that is
+    /// not the stored one.
     /// An update without a revision is unconditional.
     pub fn update(&self, object: Value) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
@@ -123,9 +127,9 @@ impl Server {
         Ok(show(&resource, &entry))
     }
 
-    /// Applies a JSON merge patch to an object, status included, and returns it as stored.
+    /// Applies a JSON merge patch to an object, including its `status`, and returns the stored object.
     ///
-    /// `name` is `namespace/name`, or `name` in cluster scope.
+    /// `name` is `namespace/name`, or `name` for a cluster-scoped object.
     ///
     /// # Errors
     ///
@@ -146,14 +150,15 @@ impl Server {
 
     /// Deletes an object and returns its last state.
     ///
-    /// That is the object at the deletion's revision, or the marked object if finalizers hold it.
+    /// If the object has finalizers, the call marks it for deletion and returns the marked object.
+    /// Otherwise the returned object has the revision of the deletion.
     ///
-    /// It uses no grace period: a pod is removed in one revision, with one DELETED event.
-    /// A client's DELETE marks the pod first, and leaves a pod that runs on a node to its kubelet.
-    /// Send that DELETE to produce the events that a controller would receive.
+    /// The call uses no grace period: a pod is removed in one revision, with one DELETED event.
+    /// A client's DELETE request instead marks the pod first, and does not remove a pod that runs on a node.
+    /// To produce the events that a controller would receive, send a DELETE request.
     /// A namespace is removed with its contents, as described in [Namespaces](crate#namespaces).
     ///
-    /// `name` is `namespace/name`, or `name` in cluster scope.
+    /// `name` is `namespace/name`, or `name` for a cluster-scoped object.
     ///
     /// # Errors
     ///
@@ -167,13 +172,13 @@ impl Server {
         Ok(show(&resource, &entry))
     }
 
-    /// Returns the stored object.
+    /// Returns the stored object, or `None` if it does not exist.
     ///
-    /// `name` is `namespace/name`, or `name` in cluster scope.
+    /// `name` is `namespace/name`, or `name` for a cluster-scoped object.
     ///
     /// # Panics
     ///
-    /// Panics if no such resource is served.
+    /// Panics if the server does not serve the resource.
     pub fn get(&self, api_version: &str, plural: &str, name: &str) -> Option<Value> {
         let resource = self.expect_resource(api_version, plural);
         let state = self.shared.lock();
@@ -186,7 +191,7 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// Panics if no such resource is served.
+    /// Panics if the server does not serve the resource.
     pub fn list(&self, api_version: &str, plural: &str) -> Vec<Value> {
         let resource = self.expect_resource(api_version, plural);
         let snapshot = self.shared.lock().storage.snapshot(resource.collection);
@@ -196,14 +201,14 @@ impl Server {
             .collect()
     }
 
-    /// Returns the revision of the last write; the whole server has one counter.
+    /// Returns the revision of the last write; all resources share one revision counter.
     pub fn revision(&self) -> u64 {
         self.shared.lock().storage.revision()
     }
 
-    /// Returns a handle to the same server that adds this bearer token to requests without one.
+    /// Returns a handle to the same server that adds a bearer token to requests without `Authorization`.
     ///
-    /// [`Server::listen`] does not add the token to its peers' requests.
+    /// [`Server::listen`] does not add the token to the requests that clients send to the port.
     ///
     /// # Panics
     ///
@@ -221,22 +226,23 @@ impl Server {
         }
     }
 
-    /// Returns the handle that changes tokens and rules.
+    /// Returns a handle that changes the bearer tokens and access rules of the server.
     pub fn access(&self) -> Access {
         Access::new(Arc::clone(&self.shared.gate))
     }
 
-    /// Returns the handle that injects faults.
+    /// Returns a handle that injects faults into the responses of the server.
     pub fn faults(&self) -> Faults {
         Faults::new(Arc::clone(&self.shared))
     }
 
-    /// Returns a copy of the request log.
+    /// Returns a copy of the current request log.
     pub fn requests(&self) -> RequestLog {
         Recorder::copy(&self.shared.requests)
     }
 
-    /// Creates an object and waits for the disk, if there is one.
+    /// Creates an object with the permissions in `how`, waits until the write is durable, and returns the
+    /// object.
     fn create_as(&self, object: Value, how: How) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
         let object = Object::of(&resource.kind, object)?;
@@ -274,7 +280,7 @@ impl Server {
     }
 }
 
-/// The object with this `namespace/name`.
+/// Returns the subject of a write from `name`, which is `namespace/name`, or `name` in cluster scope.
 fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
     let (namespace, name) = match name.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
@@ -301,7 +307,7 @@ where
     type Error = BoxError;
     type Future = Answering;
 
-    /// Always ready: a rejected request receives a response instead.
+    /// Always returns ready: the server rejects a request with a response, not with backpressure.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

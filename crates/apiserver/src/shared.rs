@@ -1,8 +1,11 @@
-//! State shared by all requests of one server: the store, the watch caches, and the settings.
+//! Holds the state that all requests of one server share: the store, the watch caches, and the settings.
 //!
 //! Guarantees:
-//! - one lock guards store and caches, so an event reaches every watcher's queue in the step that stores it;
+//! - one lock guards the store and the watch caches, and an event is stored and added to every watcher's
+//!   queue under the same lock;
 //! - the lock is never held across an `.await`, or while a list is serialized.
+//!
+//! The `group_commit` module writes to the data directory.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,23 +25,23 @@ use crate::status::ApiError;
 use crate::storage::{Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Storage, Write};
 use crate::watch_cache::{Cache, WatcherId};
 
-/// Maximum time that a request waits for a future revision (`blockTimeout` in `watch_cache.go`).
+/// Maximum time that a request waits for a future revision (`blockTimeout` in Kubernetes' `watch_cache.go`).
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
-/// Settings that the builder passes to the server.
+/// The settings of a server, which the builder sets and which never change.
 pub(crate) struct Settings {
     pub(crate) watch_list: bool,
     pub(crate) enforce_namespaces: bool,
     pub(crate) allow_remote: bool,
-    /// Path of the fault plan, if served.
+    /// Path of the endpoint that accepts fault plans; `None` if the server has no such endpoint.
     pub(crate) fault_endpoint: Option<&'static str>,
     pub(crate) watcher_buffer: usize,
-    /// Maximum total size of all objects in bytes.
+    /// Maximum total size of all stored objects in bytes.
     pub(crate) storage_quota: u64,
     pub(crate) clock: Clock,
 }
 
-/// State of one server.
+/// The state of one server that all its requests and handles share.
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) settings: Settings,
@@ -47,19 +50,22 @@ pub(crate) struct Shared {
     pub(crate) requests: Arc<Recorder>,
     pub(crate) body_limit: Arc<BodyLimit>,
     pub(crate) response_budget: Arc<ResponseBudget>,
-    /// The data directory, if any; a writer locks it before the state.
+    /// The open data directory, if the server has one.
+    ///
+    /// A writer locks the data directory before it locks `state`.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
 }
 
-/// State guarded by the lock.
+/// The part of the server's state that the lock of [`Shared`] guards.
 pub(crate) struct State {
-    /// The stored objects, as readers see them.
+    /// The stored objects that readers and watchers see.
     pub(crate) storage: Storage,
-    /// Accepted writes, which writers must check before `storage`.
+    /// Accepted writes that are not durable yet; a writer reads an object here before it reads it in
+    /// `storage`.
     pub(crate) pending: Pending,
-    /// One watch cache per collection, ordered by collection id.
+    /// One watch cache per collection; the collection's id is the index.
     pub(crate) caches: Vec<Cache>,
     pub(crate) rng: fastrand::Rng,
     last_watcher: u64,
@@ -100,9 +106,14 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Checks whether the storage quota allows an object to replace `old`.
+    /// Checks the size limit of an object and the storage quota for a write that replaces `old` with `new`.
     ///
-    /// Accepted writes that are not durable yet do not count, so concurrent writes can exceed the quota together.
+    /// Accepted writes that are not durable yet do not count towards the quota, so concurrent writes can
+    /// exceed it.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 413 error if the object is too large, and a 500 error if the write exceeds the quota.
     pub(crate) fn check_room(
         &self,
         state: &State,
@@ -121,9 +132,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores or removes an object at the next revision and notifies the watchers.
+    /// Stores an object at the next revision, or removes it if `new` is `None`, and notifies the watchers.
     ///
-    /// With a data directory both happen once the write is durable.
+    /// With a data directory, the write becomes visible and watchers are notified only after the write is
+    /// durable.
     pub(crate) fn commit(
         &self,
         state: &mut State,
@@ -144,7 +156,7 @@ impl Shared {
         state.pending.stage(write);
     }
 
-    /// Makes a write visible to readers and watchers.
+    /// Makes a write visible to readers and delivers its event to watchers.
     pub(crate) fn publish(
         &self,
         state: &mut State,
@@ -165,9 +177,10 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Ends the lists and watches that may hold dropped history.
+    /// Evicts the lists and closes the watches that may hold dropped history, to free its memory.
     ///
-    /// Lists that began after `forgotten_at`, and watches that do not lag behind, hold no dropped history.
+    /// Lists that started after `forgotten_at`, and watches that have read every dropped event, are not
+    /// affected.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
         self.response_budget.evict_until(forgotten_at);
         let State {
@@ -181,7 +194,14 @@ impl Shared {
         );
     }
 
-    /// Restores the store at an older revision, and drops all events from the caches.
+    /// Restores the store at an older revision and drops the event history.
+    ///
+    /// The caller must close the watches, and drop the events from the watch caches.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `revision` is above the current revision, or if the history does not reach back to
+    /// it.
     pub(crate) fn restore(&self, state: &mut State, revision: u64) -> Result<(), ApiError> {
         let current = state.storage.revision();
         if revision > current {
@@ -193,7 +213,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits for the store to reach a revision, up to a limit; without a watch cache it does not wait.
+    /// Waits at most [`REVISION_WAIT`] until the store reaches a revision.
+    ///
+    /// For a collection without a watch cache the call does not wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 504 error if the store has not reached the revision.
     pub(crate) async fn reach(
         &self,
         collection: CollectionId,
@@ -228,13 +254,12 @@ impl State {
         WatcherId(self.last_watcher)
     }
 
-    /// Returns the revision of the next commit.
+    /// Returns the revision that the next write receives.
     pub(crate) fn next_revision(&self) -> u64 {
         self.storage.revision().max(self.pending.revision()) + 1
     }
 
-    /// Returns the state of an object on which the next write is based: the last accepted one, durable or
-    /// not.
+    /// Returns the newest accepted state of an object, durable or not; the next write is based on this state.
     pub(crate) fn newest(&self, collection: CollectionId, key: &str) -> Option<&Arc<Entry>> {
         match self.pending.get(collection, key) {
             Some(accepted) => accepted.entry.as_ref(),
@@ -242,8 +267,9 @@ impl State {
         }
     }
 
-    /// Returns the objects with this key prefix on which the next write is based; objects without pending
-    /// writes first.
+    /// Returns the newest accepted states of all objects whose keys start with `prefix`, durable or not.
+    ///
+    /// Objects without pending writes precede the others.
     pub(crate) fn newest_below<'a>(
         &'a self,
         collection: CollectionId,

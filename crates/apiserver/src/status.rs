@@ -1,9 +1,9 @@
-//! Errors in Kubernetes' wording: `metav1.Status` bodies and the error type that carries them.
+//! Builds the errors of the API: `metav1.Status` bodies in Kubernetes' wording, and the type [`ApiError`].
 //!
 //! Guarantees:
-//! - every error has an HTTP code, and the reason and message that a 1.36 API server sends, verbatim where a client may
-//!   match on them;
-//! - [`ApiError`] displays as its message, and never hides its [`Status`].
+//! - every error has an HTTP code, a reason and a message, as a 1.36 API server sends them; texts that
+//!   clients may match on are verbatim;
+//! - [`ApiError`] displays as the message of its [`Status`].
 
 mod field_error;
 mod on_demand;
@@ -15,10 +15,11 @@ use crate::kinds::Kind;
 
 pub(crate) use field_error::FieldError;
 
-/// What a client can do with the rest of a page chain whose token expired.
+/// Message of a list whose continue token expired; it describes how the client can read the remaining
+/// objects.
 const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// A rejected request; displays as the message of its [`Status`].
+/// The error for a rejected request; it displays as the message of its [`Status`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", .0.message)]
 pub struct ApiError(Box<Status>);
@@ -33,35 +34,38 @@ pub struct Status {
     pub reason: String,
     /// The human-readable message.
     pub message: String,
-    /// The object or resource that the failure is about.
+    /// The object or resource that the failure concerns, with the causes of the failure.
     pub details: Option<StatusDetails>,
-    /// A token that continues an expired page chain inconsistently (`metadata.continue`).
+    /// A token for the remaining objects of a paged list whose own token expired (`metadata.continue`).
+    ///
+    /// These objects may be inconsistent with the earlier pages.
     pub continue_token: Option<String>,
 }
 
-/// The object or resource that a [`Status`] is about, with the causes of the failure.
+/// The object or resource that a [`Status`] concerns, with the causes of the failure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct StatusDetails {
-    /// The object's name.
+    /// Name of the object; empty if the failure concerns no single object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The API group.
+    /// API group of the resource; empty for the core group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// The resource's plural, or the kind for validation errors.
+    /// Plural name of the resource; in errors for which Kubernetes names the kind, such as validation errors,
+    /// the kind.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// One entry per invalid field.
+    /// The causes of the failure; a validation error has one per invalid field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
-    /// Seconds until the client should retry; also sent as the `Retry-After` header if above 0.
+    /// Number of seconds until the client should retry, also sent as the `Retry-After` header; 0 if unset.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
 
-/// One cause in a [`StatusDetails`].
+/// One cause of a failure, such as an invalid field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct StatusCause {
@@ -69,7 +73,7 @@ pub struct StatusCause {
     pub reason: String,
     /// The human-readable message.
     pub message: String,
-    /// The invalid field.
+    /// Path of the invalid field; empty if the cause does not concern a field.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
 }
@@ -87,7 +91,7 @@ impl Status {
         }
     }
 
-    /// Returns the JSON of the response body.
+    /// Returns the `Status` as JSON, as sent in the response body.
     pub fn to_json(&self) -> Value {
         let mut metadata = json!({});
         if let Some(token) = &self.continue_token {
@@ -110,7 +114,7 @@ impl Status {
         status
     }
 
-    /// Returns the number of seconds until the client may retry, if set.
+    /// Returns the number of seconds until the client should retry; `None` if unset.
     pub fn retry_after(&self) -> Option<u32> {
         let details = self.details.as_ref()?;
         (details.retry_after_seconds > 0).then_some(details.retry_after_seconds)
@@ -130,7 +134,7 @@ impl ApiError {
         self.0.code
     }
 
-    /// Returns the machine-readable reason; empty where Kubernetes sends none.
+    /// Returns the machine-readable reason of the error; empty where Kubernetes sends none.
     pub fn reason(&self) -> &str {
         &self.0.reason
     }
@@ -139,7 +143,7 @@ impl ApiError {
         ApiError(Box::new(Status::failure(code, reason, message)))
     }
 
-    /// Returns the error for a write that the disk rejected.
+    /// Returns the error for a write that could not be stored on the disk, for the reason `cause`.
     pub(crate) fn not_stored(cause: &str) -> ApiError {
         let cause = format!("the write could not be stored: {cause}");
         ApiError::new(
@@ -150,7 +154,7 @@ impl ApiError {
         .caused_by("", &cause, "")
     }
 
-    /// Adds the object to the error's details, or the resource itself if `name` is empty.
+    /// Adds the resource of `kind` and the object `name` to the error's details; `name` may be empty.
     pub(crate) fn about(mut self, kind: &Kind, name: &str) -> ApiError {
         let details = self.0.details.get_or_insert_default();
         name.clone_into(&mut details.name);
@@ -159,7 +163,7 @@ impl ApiError {
         self
     }
 
-    /// Adds empty details.
+    /// Adds empty details to the error, because Kubernetes sends an empty `details` for some errors.
     fn about_nothing(mut self) -> ApiError {
         self.0.details.get_or_insert_default();
         self
@@ -189,12 +193,14 @@ impl ApiError {
         ApiError::new(403, "Forbidden", message).about(kind, name)
     }
 
-    /// Returns the error for a request without credentials or with invalid ones.
+    /// Returns the error for a request without valid credentials.
     pub(crate) fn unauthorized() -> ApiError {
         ApiError::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// The user has no permission for this (group, plural), which may or may not be served.
+    /// Returns the error for a user without permission for a resource, which the server may or may not serve.
+    ///
+    /// `name` is the name of the object, or empty for a request to the whole resource.
     pub(crate) fn denied((group, plural): (&str, &str), name: &str, why: &str) -> ApiError {
         let dot = if group.is_empty() { "" } else { "." };
         let subject = match name {
@@ -228,7 +234,7 @@ impl ApiError {
         ApiError::new(405, "MethodNotAllowed", message).about_nothing()
     }
 
-    /// Returns the error for a request whose `Accept` header names no available media type.
+    /// Returns the error for a request whose `Accept` header names none of the `available` media types.
     pub(crate) fn not_acceptable(available: &str) -> ApiError {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
         ApiError::new(406, "NotAcceptable", message).about_nothing()
@@ -239,7 +245,7 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Returns the error for a create request whose generated names were all in use.
+    /// Returns the error for a create request with `generateName`, if every generated name already exists.
     pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
         let message = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",
@@ -258,7 +264,9 @@ impl ApiError {
         ApiError::new(409, "Conflict", message).about(kind, name)
     }
 
-    /// A deletion whose preconditions fail; Kubernetes names the kind here instead of the resource.
+    /// Returns the error for a deletion whose preconditions fail.
+    ///
+    /// In this error Kubernetes names the kind instead of the resource.
     pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> ApiError {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: {why}",
@@ -270,7 +278,7 @@ impl ApiError {
         error
     }
 
-    /// Names the subresource instead of its resource.
+    /// Replaces the resource in the error's message and details with a subresource, such as `pods/binding`.
     pub(crate) fn on_subresource(mut self, kind: &Kind, subresource: &str) -> ApiError {
         let resource = format!("{}/{subresource}", kind.plural);
         let status = &mut self.0;
@@ -279,7 +287,7 @@ impl ApiError {
         self
     }
 
-    /// Returns the error for a write whose revision in the body is not the stored one.
+    /// Returns the error for a write whose `resourceVersion` is not that of the stored object.
     pub(crate) fn modified(kind: &Kind, name: &str) -> ApiError {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         ApiError::conflict(kind, name, why)
@@ -290,13 +298,13 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the error for a watch from revision `requested`, while history starts after `horizon`.
+    /// Returns the error for a watch from revision `requested`, if the event history starts after `horizon`.
     pub(crate) fn watch_too_old(requested: u64, horizon: u64) -> ApiError {
         let message = format!("too old resource version: {requested} ({horizon})");
         ApiError::new(410, "Expired", message)
     }
 
-    /// As [`ApiError::watch_too_old`], for a kind without a watch cache.
+    /// Returns the error for a watch that starts before the event history, for a kind without a watch cache.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)
@@ -317,19 +325,21 @@ impl ApiError {
         )
     }
 
-    /// Returns the error for an object that exceeds the size limit.
+    /// Returns the error for an object that exceeds the size limit of `limit` bytes.
     pub(crate) fn object_too_large(limit: usize) -> ApiError {
         let message = format!("Request entity too large: an object's limit is {limit}");
         ApiError::new(413, "RequestEntityTooLarge", message)
     }
 
-    /// Returns the error for an object that is nested too deeply to be read again.
+    /// Returns the error for an object with more than 127 levels of nesting, which the JSON parser could not
+    /// read.
     pub(crate) fn too_deep() -> ApiError {
         ApiError::bad_request("the object is nested more than 127 levels deep")
     }
 
-    /// Returns the error for an exhausted storage quota, with the message that Kubernetes forwards from a
-    /// full etcd.
+    /// Returns the error for a write that exceeds the storage quota.
+    ///
+    /// It has the message that Kubernetes forwards from an etcd without free space.
     pub(crate) fn no_space() -> ApiError {
         ApiError::unexplained("etcdserver: mvcc: database space exceeded")
     }
@@ -340,19 +350,19 @@ impl ApiError {
         ApiError::new(504, "Timeout", message).about_nothing()
     }
 
-    /// Returns the error for an unsupported patch type.
+    /// Returns the error for a patch whose content type is not supported.
     pub(crate) fn unsupported_patch() -> ApiError {
         let message = "415: Unsupported Media Type";
         ApiError::new(415, "UnsupportedMediaType", message).about_nothing()
     }
 
-    /// The patched object can't be decoded; `text` is the patched object.
+    /// Returns the error for a patch whose result `text` is not a valid object, for the reason `cause`.
     pub(crate) fn no_such_object(text: &str, cause: &ApiError) -> ApiError {
         let error = FieldError::invalid("patch", format!("{text:?}"), &cause.to_string());
         ApiError::validation("", "", &[error])
     }
 
-    /// Returns the error for a JSON patch that can't be applied.
+    /// Returns the error for a JSON patch that can't be applied to the stored object.
     pub(crate) fn inapplicable() -> ApiError {
         let message = "the server rejected our request due to an error in our request";
         ApiError::new(422, "Invalid", message).about_nothing()
@@ -365,7 +375,7 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Returns the error for an object with invalid fields.
+    /// Returns the error for an object with invalid fields, in which Kubernetes names the kind.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_kind(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -374,7 +384,7 @@ impl ApiError {
         error
     }
 
-    /// As [`ApiError::invalid`], where Kubernetes names the resource instead of the kind.
+    /// Returns the error for an object with invalid fields, in which Kubernetes names the resource.
     pub(crate) fn invalid_resource(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_resource(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -383,7 +393,8 @@ impl ApiError {
         error
     }
 
-    /// The query options contradict each other; `options` is their kind, such as `ListOptions`.
+    /// Returns the error for invalid query options; `options` is the kind of the options, such as
+    /// `ListOptions`.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> ApiError {
         let subject = format!("{options}.meta.k8s.io");
         let mut error = ApiError::validation(&subject, "", errors);
@@ -424,12 +435,13 @@ impl ApiError {
         ApiError::new(429, "TooManyRequests", message)
     }
 
-    /// Returns an internal server error without a reason.
+    /// Returns a 500 error with a message and an empty reason.
     pub(crate) fn unexplained(message: &str) -> ApiError {
         ApiError::new(500, "", message)
     }
 
-    /// Returns the error for a requested revision above the current one, also after waiting.
+    /// Returns the error for a request whose revision is above the current one, even after the server has
+    /// waited.
     pub(crate) fn revision_too_large(requested: u64, current: u64) -> ApiError {
         let message =
             format!("Timeout: Too large resource version: {requested}, current: {current}");

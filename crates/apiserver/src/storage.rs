@@ -1,15 +1,16 @@
-//! The revisioned store of raw objects, which corresponds to etcd in a Kubernetes cluster.
+//! Stores raw objects and their recent events, as etcd does in a Kubernetes cluster.
 //!
 //! Guarantees:
-//! - the store has one revision; every commit increments it by one and appends one [`Event`] to the log of its
-//!   collection;
-//! - a [`Snapshot`] is the state of one collection at one moment; it costs O(1) and never changes;
-//! - the state at an older revision is available as long as the log reaches back to it;
-//! - objects are ordered by their key's bytes (`namespace/name`), as in etcd;
-//! - history is limited by age, by events per collection, and by total bytes; the oldest events are dropped first;
-//! - the store accounts for dropped states that readers still hold ([`outlived`]).
+//! - the store has one revision; every commit increments it by one and appends one [`Event`] to the log of
+//!   its collection;
+//! - a [`Snapshot`] is the immutable state of one collection at one revision, and costs O(1);
+//! - the state at an older revision can be reconstructed while the log reaches back to that revision;
+//! - objects are ordered by the bytes of their keys (`namespace/name`), as in etcd;
+//! - the event history is limited by age, by the number of events per collection, and by total bytes. The
+//!   oldest events are dropped first;
+//! - the store counts the dropped object states that lists and watches still hold ([`outlived`]).
 //!
-//! It does not wait and does not know HTTP; the owner of the store holds the lock.
+//! The store does not wait, and does not handle HTTP. Its owner guards it with a lock.
 
 #[cfg(feature = "persistence")]
 mod disk;
@@ -41,51 +42,50 @@ pub(crate) use no_disk::Disk;
 use outlived::Outlived;
 pub(crate) use pending::{Batch, Pending, Ticket, Write};
 
-/// Maximum number of events per collection.
+/// Maximum number of events in the log of one collection.
 ///
 /// It equals the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity` in
-/// `watch_cache_history.go`), so no watch cache reaches further back than storage.
+/// `watch_cache_history.go`), so no watch cache reaches further back than the store.
 pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
 
-/// Age at which events may be dropped.
+/// Age above which the next commit to a collection drops an event.
 ///
-/// The API server compacts etcd every 5 minutes (`--etcd-compaction-interval`).
+/// It equals the interval at which the API server compacts etcd (`--etcd-compaction-interval`).
 const LOG_AGE: Duration = Duration::from_secs(5 * 60);
 
-/// Number of newest events of a collection whose frames are kept.
+/// Number of newest events of a collection whose encoded watch frames are kept.
 ///
-/// It equals the default limit of events queued for a watcher.
+/// It equals the default limit of events queued for one watcher.
 const FRAMES_KEPT: usize = 1_000;
 
-/// Maximum bytes of the history of all collections.
+/// Maximum total size in bytes of the event logs of all collections.
 ///
-/// Above it the largest log drops its oldest events.
-///
-/// It holds the 102,400 events of a busy collection with objects of 5 KB, each with its frame.
+/// If the total exceeds this limit, the largest log drops its oldest events.
+/// The limit is enough for 102,400 events of a collection with objects of 5 KB, each with one frame.
 const HISTORY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
-/// Objects of one collection, ordered by key.
+/// The objects of one collection, ordered by key.
 type Objects = OrdMap<Arc<str>, Arc<Entry>>;
 
-/// All collections and their common revision.
+/// The objects and events of all collections, with one common revision.
 pub(crate) struct Storage {
     revision: u64,
     collections: Vec<Collection>,
-    /// Total size of all objects in bytes.
+    /// Total size of all stored objects in bytes.
     object_bytes: usize,
-    /// Total size of all logs in bytes.
+    /// Total size of the event logs of all collections in bytes.
     history_bytes: usize,
     history_bytes_max: usize,
     outlived: Outlived,
-    /// Time of the newest dropped event, if any was dropped.
+    /// Time of the newest dropped event; `None` if no event was dropped.
     forgotten_at: Option<Instant>,
 }
 
-/// The objects of one (group, plural) and their recent events.
+/// The objects of one (group, plural) and the log of their recent events.
 #[derive(Default)]
 struct Collection {
     objects: Objects,
-    /// Ordered by revision.
+    /// The recent events, ordered by revision.
     log: VecDeque<Arc<Event>>,
     /// Size of `log` in bytes.
     log_bytes: usize,
@@ -100,15 +100,15 @@ pub(crate) struct Snapshot {
     objects: Objects,
 }
 
-/// A snapshot, and the events that must be undone to reach an older revision.
+/// A snapshot of a collection and the events to undo in order to reconstruct the older revision `target`.
 pub(crate) struct Rewind {
     snapshot: Snapshot,
-    /// Ordered by revision; all above `target`.
+    /// The events above `target`, ordered by revision.
     events: Vec<Arc<Event>>,
     target: u64,
 }
 
-/// Error: the log no longer reaches back to the requested revision.
+/// Error for a requested revision that is older than the log.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Compacted;
 
@@ -127,7 +127,7 @@ impl Storage {
         }
     }
 
-    /// Total size of all objects in bytes.
+    /// Returns the total size of all stored objects in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
         self.object_bytes
     }
@@ -136,7 +136,7 @@ impl Storage {
         self.revision
     }
 
-    /// Sets the initial revision, for objects that exist before the first request.
+    /// Sets the revision of the store, while the objects that exist before the first request are stored.
     pub(crate) fn start_at(&mut self, revision: u64) {
         self.revision = revision;
     }
@@ -161,7 +161,12 @@ impl Storage {
         }
     }
 
-    /// Returns the data to reconstruct a collection at `revision`.
+    /// Returns a snapshot and the events from which [`Rewind::snapshot`] reconstructs the state at
+    /// `revision`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Compacted`] if the log does not reach back to `revision`.
     pub(crate) fn rewind(
         &self,
         collection: CollectionId,
@@ -177,25 +182,29 @@ impl Storage {
         })
     }
 
-    /// Returns the revision above which all events of a collection are kept.
+    /// Returns the revision above which the log of a collection contains every event.
     pub(crate) fn horizon(&self, collection: CollectionId) -> u64 {
         self.collections[collection.0].horizon
     }
 
-    /// Returns all kept events of a collection, oldest first.
+    /// Returns the log of a collection: its recent events, oldest first.
     pub(crate) fn log(&self, collection: CollectionId) -> &VecDeque<Arc<Event>> {
         &self.collections[collection.0].log
     }
 
-    /// Returns the events above a revision, oldest first; the caller must compare the revision with the
-    /// horizon first.
+    /// Returns the events of a collection above `revision`, oldest first.
+    ///
+    /// The caller must first check that `revision` is not below [`Storage::horizon`], because older events
+    /// are missing.
     pub(crate) fn events_after(&self, collection: CollectionId, revision: u64) -> Vec<Arc<Event>> {
         let log = &self.collections[collection.0].log;
         let first = log.partition_point(|event| event.revision <= revision);
         log.range(first..).cloned().collect()
     }
 
-    /// Stores or removes one object at the next revision; `new` must carry that revision.
+    /// Stores an object at the next revision, or removes it if `new` is `None`, and returns the event.
+    ///
+    /// `new` must have that revision.
     pub(crate) fn commit(
         &mut self,
         collection: CollectionId,
@@ -221,7 +230,10 @@ impl Storage {
         event
     }
 
-    /// Drops the oldest events until the grown collection and the whole history are within their limits.
+    /// Drops the oldest events until the logs are within their limits.
+    ///
+    /// The age and the number of events are checked only for the collection `grown`, and the size for all
+    /// collections.
     fn trim_history(&mut self, grown: CollectionId, now: Instant) {
         while self.collections[grown.0].is_overfull(now) {
             self.forget_oldest(grown.0);
@@ -246,14 +258,20 @@ impl Storage {
         }
     }
 
-    /// Returns the time of the newest dropped event, if readers hold more dropped states than the limit.
+    /// Returns the time of the newest dropped event if readers hold more dropped object states than the
+    /// limit.
     ///
-    /// Readers that started after this time hold no dropped state.
+    /// Otherwise it returns `None`.
+    /// Readers that started after the returned time hold no dropped state.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
 
     /// Restores the state at an older revision, and drops all events.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Compacted`] if a log does not reach back to `revision`.
     pub(crate) fn restore(&mut self, revision: u64) -> Result<(), Compacted> {
         let collections = (0..self.collections.len()).map(CollectionId);
         let older: Result<Vec<Rewind>, Compacted> =
@@ -268,7 +286,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Returns the keys of the objects that were written above a revision, as far as the logs reach back.
+    /// Returns the key of the object of every event above `revision` in the logs.
     pub(crate) fn keys_after(&self, revision: u64) -> Vec<(CollectionId, Arc<str>)> {
         let collections = (0..self.collections.len()).map(CollectionId);
         let keys = |collection| {
@@ -278,7 +296,7 @@ impl Storage {
         collections.flat_map(keys).collect()
     }
 
-    /// Restores an object that was stored before this server started, without an event or a revision.
+    /// Adds an object from a data directory, without an event and without a new revision.
     #[cfg(feature = "persistence")]
     pub(crate) fn recover(&mut self, collection: CollectionId, entry: Entry) {
         self.object_bytes += entry.bytes();
@@ -287,7 +305,7 @@ impl Storage {
         collection.objects.insert(key, Arc::new(entry));
     }
 
-    /// Drops all events.
+    /// Drops all events of all collections.
     pub(crate) fn compact(&mut self) {
         for collection in 0..self.collections.len() {
             while !self.collections[collection].log.is_empty() {
@@ -300,7 +318,7 @@ impl Storage {
 
 #[cfg(test)]
 impl Storage {
-    /// Sets the maximum bytes of the history, and of dropped states that readers hold.
+    /// Sets the maximum size in bytes of the event logs, and of the dropped object states that readers hold.
     pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
         self.history_bytes_max = history_bytes_max;
         self.outlived = Outlived::of(outlived_bytes_max);
@@ -319,7 +337,7 @@ impl Collection {
         }
     }
 
-    /// Whether the oldest event exceeds the age or the number of events.
+    /// Returns whether the oldest event must be dropped because of its age or the number of events.
     fn is_overfull(&self, now: Instant) -> bool {
         self.log.front().is_some_and(|oldest| {
             let is_old = now.saturating_duration_since(oldest.at) > LOG_AGE;
@@ -331,8 +349,9 @@ impl Collection {
 // === impl Rewind ===
 
 impl Rewind {
-    /// Undoes the newer events and returns the older state; call it without a lock, because it takes time for
-    /// each event.
+    /// Reconstructs the older state by undoing the events.
+    ///
+    /// Call it without the lock of the store, because the time increases with the number of events.
     pub(crate) fn snapshot(self) -> Snapshot {
         let mut objects = self.snapshot.objects;
         for event in self.events.iter().rev() {
@@ -359,7 +378,9 @@ impl Snapshot {
         self.objects.len()
     }
 
-    /// The objects whose keys start with `prefix`, from `start` (relative to the prefix) on, in order.
+    /// Returns the objects whose keys start with `prefix`, ordered by key.
+    ///
+    /// Objects whose key without the prefix is less than `start` are skipped.
     pub(crate) fn range<'a>(
         &'a self,
         prefix: &'a str,
@@ -370,7 +391,7 @@ impl Snapshot {
     }
 }
 
-/// The objects from a key on whose keys have the prefix.
+/// Returns the objects whose keys are at least `from`, until the first key that does not start with `prefix`.
 fn below<'a>(
     objects: &'a Objects,
     prefix: &'a str,

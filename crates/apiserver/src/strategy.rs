@@ -1,11 +1,11 @@
-//! Strategies: how each resource type behaves on writes and in responses.
+//! Defines how each resource type behaves on writes and in responses, as the strategies of Kubernetes do.
 //!
 //! Guarantees:
-//! - a strategy is resolved once, when its resource type is registered; writes do not look it up by name;
-//! - a strategy is plain data and a few functions, so a custom resource can have one too.
+//! - the strategy of a resource type is looked up once, when the type is registered, and not on each write;
+//! - a strategy consists of plain data and a few functions, so custom resources have one too.
 //!
 //! This module does not access storage. The handlers of the verbs read and write objects, and pass them to
-//! these functions.
+//! the functions of a strategy.
 
 mod builtin;
 mod grace_period;
@@ -30,72 +30,83 @@ pub(crate) use grace_period::{Grace, GracePeriod};
 /// The part of an object that a write changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The resource itself: everything except `status`, if that is a subresource.
+    /// The object itself: every member, except `status` if the resource has the subresource `status`.
     Main,
     /// The subresource `status`.
     Status,
-    /// The subresource `finalize`: like [`Part::Main`], plus the finalizers in a namespace's `spec`.
+    /// The subresource `finalize`: the same as [`Part::Main`], and also the finalizers in a namespace's
+    /// `spec`.
     Finalize,
-    /// The subresource `binding`: the server sets a pod's `spec.nodeName` and `status`.
+    /// The subresource `binding`, for which the server sets `spec.nodeName` and `status` of a pod.
     Binding,
-    /// Everything: a direct call on the server.
+    /// Every member, including `status`, in a direct call on the server.
     All,
 }
 
-/// The strategy of one resource.
+/// The behaviour of one resource type on writes and in responses.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub(crate) struct Strategy {
     pub(crate) metadata: MetadataRules,
-    /// Whether `status` is writable only through its own subresource.
+    /// Whether clients can write `status` only through the subresource `status`.
     pub(crate) has_status: bool,
-    /// Whether create stores the client's `status`, as for a node that a kubelet registers.
+    /// Whether a client's create request may set `status`, as for a node that a kubelet registers.
     pub(crate) keeps_client_status: bool,
-    /// The `status` of a new object without one, as JSON: Go's empty value, or the value that Kubernetes sets.
+    /// The `status` of a new object that has none, as JSON; `None` if the server sets no status.
+    ///
+    /// It is the empty value of the Go type, or the value that Kubernetes sets.
     pub(crate) initial_status: Option<&'static str>,
     pub(crate) counts_generations: bool,
-    /// Whether a change of annotations also increments the generation.
+    /// Whether a change of the annotations increments `metadata.generation`, as a change of the spec does.
     pub(crate) counts_annotations: bool,
-    /// Whether a client's update must name a revision (`AllowUnconditionalUpdate` is false).
+    /// Whether a client's update must contain a `resourceVersion` (`AllowUnconditionalUpdate` is false).
     pub(crate) requires_revision: bool,
     /// Whether a PUT creates an object that does not exist (`AllowCreateOnUpdate`).
     pub(crate) creates_on_update: bool,
-    /// Whether a deletion returns the object instead of a `Status` (`ReturnDeletedObject`).
+    /// Whether the response to a deletion is the object instead of a `Status` (`ReturnDeletedObject`).
     pub(crate) returns_deleted: bool,
-    /// The etcd prefix of the objects, which some messages contain; `None` means the plural.
+    /// Prefix of the objects' keys in etcd, which some error messages contain; `None` if it is the plural
+    /// name.
     pub(crate) stored_at: Option<&'static str>,
-    /// The selectable fields.
+    /// The fields that field selectors can compare.
     pub(crate) fields: FieldTable,
-    /// The printer columns.
+    /// The columns that `kubectl get` prints.
     pub(crate) columns: &'static [Column],
     pub(crate) hooks: Hooks,
 }
 
-/// Functions specific to one resource; each works on a plain object.
+/// The functions of a strategy, for behaviour that is specific to one resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks {
-    /// Normalizes an object before it is stored (`PrepareForCreate`, `PrepareForUpdate`).
+    /// Normalizes an object that a client sent, before a create or update (`PrepareForCreate`,
+    /// `PrepareForUpdate`).
     pub(crate) prepare: fn(&mut Object),
-    /// Completes the initial status; the text is the creation time.
+    /// Completes the initial `status` of a new object; the text is the creation time.
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
-    /// Completes a new object after its name is set.
+    /// Completes a new object after its name has been set.
     pub(crate) prepare_create: fn(&mut Object),
     /// Validates a new object (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
-    /// Restores in the first object the parts of the second that this write can't change.
+    /// Restores the members of an updated object that a write to the given part can't change.
+    ///
+    /// The arguments are the new object, the stored object, and the part.
     pub(crate) prepare_update: fn(&mut Object, &Object, Part),
-    /// Validates the update of the second object to the first (`ValidateUpdate`).
+    /// Validates an update (`ValidateUpdate`); the arguments are the stored object, the new object, and the
+    /// part.
     pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,
-    /// Whether the object stays after deletion although `metadata` has no finalizer.
+    /// Returns whether an object that is being deleted must stay, even without finalizers in its `metadata`.
     pub(crate) is_held: fn(&Object) -> bool,
-    /// The grace period of a client's deletion, given the requested seconds (`CheckGracefulDelete`).
+    /// Returns the grace period of a client's deletion (`CheckGracefulDelete`).
+    ///
+    /// The arguments are the object, the requested number of seconds (`None` if the client sent none), and
+    /// the current time.
     pub(crate) grace_period: fn(&Object, Option<i64>, Timestamp) -> GracePeriod,
 }
 
 // === impl Strategy ===
 
 impl Strategy {
-    /// The strategy for built-in resources without specific behaviour and without the subresource `status`.
+    /// The strategy of built-in resources without specific behaviour.
     const BUILTIN: Strategy = Strategy {
         metadata: MetadataRules::of(NameRule::Subdomain),
         has_status: false,
@@ -112,7 +123,7 @@ impl Strategy {
         hooks: Hooks::NONE,
     };
 
-    /// A custom resource; without `status`.
+    /// The strategy of custom resources.
     const CUSTOM: Strategy = Strategy {
         metadata: MetadataRules::CUSTOM,
         counts_generations: true,
@@ -121,7 +132,7 @@ impl Strategy {
         ..Strategy::BUILTIN
     };
 
-    /// Returns the strategy of a kind.
+    /// Returns the strategy of a kind; the kind's subresources determine how `status` is written.
     pub(crate) fn of(kind: &Kind) -> Strategy {
         let strategy = if kind.custom {
             Strategy::CUSTOM
@@ -136,7 +147,9 @@ impl Strategy {
         }
     }
 
-    /// Returns the `status` of a new object without one; `now` is the creation time.
+    /// Returns the `status` of a new object that has none; `None` if the server sets no status.
+    ///
+    /// `now` is the creation time.
     pub(crate) fn initial_status(&self, object: &Object, now: &str) -> Option<Value> {
         let status = serde_json::from_str(self.initial_status?);
         let mut status = status.expect("the initial statuses are JSON");

@@ -1,7 +1,10 @@
-//! `meta.k8s.io/v1` tables, which `kubectl get` prints.
+//! Writes objects as rows of a `meta.k8s.io/v1` table, which `kubectl get` prints.
 //!
-//! Guarantees: every kind has at least Name and Age; common kinds have Kubernetes' columns; a cell that can't be
-//! computed is empty, never an error.
+//! Guarantees:
+//! - every kind has at least the columns Name and Age, and common kinds have Kubernetes' columns;
+//! - a cell that can't be computed is empty, and never causes an error.
+//!
+//! The `columns` module computes the cells.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,11 +16,11 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::storage::Entry;
 
-/// Writes the objects of one kind as a `meta.k8s.io/v1` table.
+/// Writes the objects of one kind as rows of a `meta.k8s.io/v1` table.
 pub(crate) struct Table {
     columns: &'static [Column],
     type_meta: String,
-    /// Source of the current time, for ages.
+    /// Source of the current time, from which ages are computed.
     clock: Clock,
 }
 
@@ -46,7 +49,7 @@ impl Table {
             .collect()
     }
 
-    /// Returns the cells of an empty object, for the row of a bookmark.
+    /// Returns the cells of an object without values, for the row of a bookmark event.
     pub(crate) fn empty_cells(&self) -> Value {
         let members = serde_json::Map::from_iter([("metadata".to_owned(), json!({}))]);
         self.cells(&Object::stored(members), self.now())
@@ -57,17 +60,17 @@ impl Table {
         cells.map(|column| (column.cell)(object, now)).collect()
     }
 
-    /// The time for computing ages, in seconds.
+    /// Returns the current time with a precision of one second, from which ages are computed.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Appends one row with ages at the current time.
+    /// Appends the row of an object to `out`; ages are computed at the current time.
     pub(crate) fn write_row(&self, entry: &Entry, include: IncludeObject, out: &mut Vec<u8>) {
         self.write_row_at(self.now(), entry, include, out);
     }
 
-    /// Appends one row with ages at this time.
+    /// Appends the row of an object to `out`; ages are computed at the time `now`.
     pub(crate) fn write_row_at(
         &self,
         now: Timestamp,

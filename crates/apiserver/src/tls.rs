@@ -1,9 +1,9 @@
-//! TLS with self-generated certificates.
+//! Serves TLS with certificates that the server generates, and identifies clients by their certificates.
 //!
 //! Guarantees:
-//! - each [`Tls`] has its own authority, and the authority's key never leaves the process;
-//! - a client certificate is optional; the handshake fails with one from another authority;
-//! - no `Debug` output, log or message contains keys, and nothing is written to the disk.
+//! - each [`Tls`] has its own certificate authority, whose key never leaves the process;
+//! - client certificates are optional, but the handshake fails for a certificate from another authority;
+//! - `Debug` output, logs and messages contain no keys, and nothing is written to the disk.
 
 use std::fmt;
 use std::io;
@@ -25,7 +25,7 @@ use tokio_rustls::server::TlsStream;
 use crate::access::User;
 use crate::body::BoxError;
 
-/// Names in every server certificate: loopback, and the names under which pods reach the API server.
+/// Names in every server certificate: loopback, and the names by which pods reach the API server.
 const NAMES: [&str; 7] = [
     "localhost",
     "127.0.0.1",
@@ -36,11 +36,11 @@ const NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// A certificate authority with a server's certificate; cheap to clone.
+/// A certificate authority and a server certificate that it issued; cheap to clone.
 ///
-/// Certificates are valid from 1975 to 4096, which includes the clock of any test.
-/// Keys are random and independent of [`crate::Builder::rng_seed`].
-/// Several servers can share one; clients that trust it trust all these servers.
+/// Certificates are valid from 1975 to 4096, so they are valid at the time of any test.
+/// Keys are random and do not depend on [`crate::Builder::rng_seed`].
+/// Several servers can use one `Tls`; a client that trusts its authority trusts all of them.
 #[derive(Clone)]
 pub struct Tls {
     inner: Arc<Inner>,
@@ -50,18 +50,20 @@ struct Inner {
     authority: CertifiedIssuer<'static, KeyPair>,
     ca_pem: String,
     acceptor: TlsAcceptor,
-    /// The issued client certificates with their users.
+    /// The issued client certificates, each with the user for whom it was issued.
     issued: Mutex<Vec<(CertificateDer<'static>, Arc<User>)>>,
 }
 
-/// A client's certificate and key, issued for one user.
+/// The certificate and the private key of a client, issued for one user.
 #[derive(Clone)]
 pub struct ClientCertificate {
     certificate_pem: String,
     key_pem: String,
 }
 
-/// A certificate could not be generated: an invalid name, or a system without randomness.
+/// The error of a certificate that could not be generated.
+///
+/// Causes are an invalid name, and a system without a source of randomness.
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate could not be created")]
 pub struct TlsError(#[source] BoxError);
@@ -69,14 +71,14 @@ pub struct TlsError(#[source] BoxError);
 // === impl Tls ===
 
 impl Tls {
-    /// Generates an authority and a server certificate.
+    /// Generates a certificate authority and a server certificate.
     ///
-    /// The certificate is valid for loopback, the names of `kubernetes.default.svc`, and these host names and IP
-    /// addresses.
+    /// The certificate is valid for loopback, for the names of `kubernetes.default.svc`, and for the host
+    /// names and IP addresses in `names`.
     ///
     /// # Errors
     ///
-    /// Returns an error if a name is invalid in a certificate, such as one outside ASCII.
+    /// Returns an error if a name is invalid in a certificate, such as a name with characters outside ASCII.
     pub fn generate<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Tls, TlsError> {
         let mut params = named("kube-informer-apiserver-ca");
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -100,20 +102,20 @@ impl Tls {
         })
     }
 
-    /// The authority's certificate in PEM, which a client must trust.
+    /// Returns the certificate of the authority in PEM, which a client must trust.
     pub fn ca_pem(&self) -> &str {
         &self.inner.ca_pem
     }
 
-    /// Issues a client certificate: requests on a connection with it belong to this user.
+    /// Issues a client certificate; requests on a connection with this certificate belong to `user`.
     ///
-    /// As in Kubernetes it can't be revoked, but rules can restrict its user.
-    /// Clients without a certificate are not rejected: they need a token if the server has tokens, and are anonymous
-    /// otherwise.
+    /// As in Kubernetes, the certificate can't be revoked, but rules can restrict its user.
+    /// Clients without a certificate are not rejected.
+    /// If the server has tokens, such clients need a token; otherwise they are anonymous.
     ///
     /// # Errors
     ///
-    /// Returns an error if the system has no randomness.
+    /// Returns an error if the system has no source of randomness.
     pub fn issue(&self, user: User) -> Result<ClientCertificate, TlsError> {
         let params = named(&user.name);
         let purpose = ExtendedKeyUsagePurpose::ClientAuth;
@@ -126,7 +128,9 @@ impl Tls {
         })
     }
 
-    /// Performs the handshake, and returns the user of the peer's certificate.
+    /// Performs the TLS handshake, and returns the user of the client's certificate.
+    ///
+    /// The user is `None` if the client sent no certificate.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,
@@ -153,12 +157,12 @@ impl fmt::Debug for Tls {
 // === impl ClientCertificate ===
 
 impl ClientCertificate {
-    /// The certificate in PEM.
+    /// Returns the certificate in PEM.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
 
-    /// The private key in PEM; make a file with it readable only by its owner.
+    /// Returns the private key in PEM; a file with the key should be readable only by its owner.
     pub fn key_pem(&self) -> &str {
         &self.key_pem
     }
@@ -218,7 +222,7 @@ fn acceptor(
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Parameters of a certificate with only a subject.
+/// Returns the parameters of a certificate whose only name is the common name in its subject.
 fn named(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = common_name(name);

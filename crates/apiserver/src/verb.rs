@@ -1,8 +1,11 @@
-//! Executes one parsed request; each verb has a submodule.
+//! Executes one parsed request; most verbs have their own submodule.
 //!
 //! Guarantees:
-//! - a verb that the kind does not serve results in 405, an unknown subresource in 404;
-//! - the response to a write is the stored object, in the requested representation.
+//! - a verb that the resource does not support results in a 405 error, and an unknown subresource in a 404
+//!   error;
+//! - the response to a write contains the stored object in the requested representation.
+//!
+//! Access has been checked before, and the caller applies faults.
 
 pub(crate) mod binding;
 pub(crate) mod create;
@@ -48,18 +51,18 @@ use patch::{PatchBody, Rigour};
 use watch::WatchCall;
 use write::{How, Subject};
 
-/// One request.
+/// One parsed request, whose access has been checked and whose body has been read.
 pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
-    /// The user of the request.
+    /// The authenticated user of the request.
     pub(crate) user: Arc<User>,
-    /// The request as logged.
+    /// The request's entry in the request log.
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) destination: Destination,
     pub(crate) verb: Verb,
     pub(crate) query: Query,
     pub(crate) options: ListOptions,
-    /// Warnings of the response.
+    /// The warnings that the response will contain in its `Warning` headers.
     pub(crate) warnings: Arc<Warnings>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Received,
@@ -68,13 +71,13 @@ pub(crate) struct Call {
 // === impl Call ===
 
 impl Call {
-    /// Executes the request.
+    /// Executes the request and returns the response.
     ///
     /// # Cancel safety
     ///
     /// A write is accepted within one poll.
-    /// If the future is dropped before, nothing changes; if it is dropped while it waits for the disk, the write is
-    /// stored anyway.
+    /// If the future is dropped before that poll, nothing changes.
+    /// If the future is dropped while it waits for the disk, the write is stored anyway.
     pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
         match &self.destination {
             Destination::Resource(target) if self.verb.is_write() => {
@@ -309,7 +312,7 @@ impl Call {
         let how = How::request(Part::Main, options.dry_run);
         let page = self.page(target).await?;
         let listed: Vec<Arc<Entry>> = page.entries.clone();
-        // Before anything is deleted, because it can fail.
+        // The response is built before anything is deleted, because building it can fail.
         let reply = self.show_page(target, representation, page)?;
         for listed in &listed {
             let subject = Subject {
@@ -328,7 +331,7 @@ impl Call {
         Ok(reply)
     }
 
-    /// The options of a write to a part of an object.
+    /// Returns the options of the client's write to `part`, after validating the query options.
     fn how(&self, part: Part) -> Result<How, ApiError> {
         let dry_run = self.query.dry_run(match self.verb {
             Verb::Update => "UpdateOptions",
@@ -338,7 +341,11 @@ impl Call {
         Ok(How::request(part, dry_run))
     }
 
-    /// The object in the path.
+    /// Returns the object that the path names.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 405 error if the path names no object.
     fn subject(target: &Target) -> Result<Subject<'_>, ApiError> {
         let name = target.name.as_deref();
         Ok(Subject {
@@ -352,7 +359,7 @@ impl Call {
         negotiate(&self.headers, &self.query, verb, &target.resource.kind)
     }
 
-    /// Serializes one object in the requested representation.
+    /// Returns a response with one object in the requested representation.
     fn show(
         &self,
         target: &Target,

@@ -1,13 +1,16 @@
-//! The watch cache: the start window of watches, and the open watchers.
+//! Limits the past events that watches can request, and delivers new events to the open watches.
 //!
 //! Guarantees:
-//! - a watch that starts at or above [`Cache::horizon`] misses no event; a lower start is rejected as too old;
-//! - an event costs nothing for watchers whose field selector or namespace excludes it ([`watchers`]);
-//! - every watcher has a bounded queue ([`inbox`]); a watcher that lags behind is closed without an error event, and
-//!   does not delay others;
+//! - a watch that starts at or above the revision [`Cache::horizon`] misses no event; a lower start is
+//!   rejected as too old;
+//! - an event causes no work for watchers whose field selector or namespace excludes the event
+//!   ([`watchers`]);
+//! - every watcher has a bounded queue ([`inbox`]); a watcher whose queue is full is closed without an error
+//!   event, and does not delay other watchers;
 //! - events, bookmarks and injected bytes reach a watcher in the order in which they are sent.
 //!
-//! It does not store events: storage does. The cache limits how many of them watches can request.
+//! The module does not store events: `storage` does. The cache limits how many stored events watches can
+//! request.
 
 mod inbox;
 mod watchers;
@@ -27,60 +30,68 @@ use watchers::Watchers;
 
 pub(crate) use inbox::{Receiver, inbox};
 
-/// Initial and minimum number of events in an adaptive window (`defaultLowerBoundCapacity` in
-/// `watch_cache_history.go`).
+/// Initial and minimum number of past events that [`WatchCache::Adaptive`] provides to watches.
+///
+/// The value is that of `defaultLowerBoundCapacity` in Kubernetes' `watch_cache_history.go`.
 const ADAPTIVE_EVENTS_MIN: usize = 100;
 
-/// Age of events that an adaptive window tries to cover (`DefaultEventFreshDuration` in `cacher.go`).
+/// Age up to which [`WatchCache::Adaptive`] tries to provide past events to watches.
+///
+/// The value is that of `DefaultEventFreshDuration` in Kubernetes' `cacher.go`.
 const ADAPTIVE_AGE: Duration = Duration::from_secs(75);
 
 /// Maximum number of open watches per server.
 ///
-/// It is ten times the number in a large cluster per API server; queues use memory only when they have entries.
+/// The limit is ten times the number of watches that one API server of a large cluster has open.
+/// The queue of a watch uses memory only when it has entries.
 pub(crate) const WATCHES_MAX: usize = 100_000;
 
-/// How many past events of a kind a watch can start from.
+/// Limit of the past events from which a watch of one kind can start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchCache {
-    /// The events of the last 75 seconds, between 100 and 102,400, as in Kubernetes.
+    /// The events of the last 75 seconds, but at least 100 and at most 102,400 events, as in Kubernetes.
     #[default]
     Adaptive,
-    /// This number of events, as far as storage keeps them (5 minutes and 102,400 events).
+    /// This number of newest events, as far as storage keeps them (5 minutes and 102,400 events).
     ///
     /// `Size(0)` is the same as [`WatchCache::Off`].
     ///
-    /// Kubernetes has not supported this since 1.19, where any size except 0 means [`WatchCache::Adaptive`].
+    /// Kubernetes has not supported fixed sizes since 1.19: any size except 0 means [`WatchCache::Adaptive`]
+    /// there.
     Size(usize),
     /// No watch cache, as with `--watch-cache=false` or `#0` in `--watch-cache-sizes`.
     ///
     /// Lists and watches are served from storage.
     ///
-    /// A list at `"0"` honours `limit`, and a watch can start as far back as storage keeps events.
-    /// A future revision is rejected without waiting, and the only bookmark is the one that ends the initial events.
+    /// A list at `resourceVersion=0` honours `limit`, and a watch can start from any event that storage still
+    /// keeps.
+    /// A request for a future revision is rejected without waiting.
+    /// The only bookmark in a watch is the bookmark that ends the initial events.
     Off,
 }
 
-/// The watch cache of one collection.
+/// The watch cache of one collection: the window of past events that watches can request, and the open
+/// watchers.
 pub(crate) struct Cache {
     policy: WatchCache,
-    /// Number of events in the window, if it is limited.
+    /// Maximum number of events in the window; unused if the cache is off.
     capacity: usize,
-    /// Revision above which a watch receives every event; watches can't start below it.
+    /// Lowest revision at which a watch can start. Events up to this revision are outside the window.
     horizon: u64,
     watchers: Watchers,
 }
 
-/// Number of a watcher, unique in its server.
+/// Number that identifies a watcher within its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WatcherId(pub(crate) u64);
 
-/// One open watch, to which the cache sends deliveries.
+/// One open watch, to which the cache sends events and bookmarks.
 pub(crate) struct Watcher {
     pub(crate) filter: Filter,
     /// Whether the watch requested bookmarks.
     pub(crate) bookmarks: bool,
-    /// The request that faults match.
+    /// Logged request of the watch, by which an injected fault selects the watches that it affects.
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) sender: Sender,
 }
@@ -88,14 +99,14 @@ pub(crate) struct Watcher {
 /// The conditions that an event must meet for a watch to receive it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// `namespace/`, or empty for all namespaces.
+    /// Prefix of the keys of selected objects: `namespace/`, or empty for all namespaces.
     pub(crate) prefix: String,
     pub(crate) selection: Selection,
     /// Events up to this revision are not delivered.
     pub(crate) after: u64,
 }
 
-/// What a watcher receives: an event, a bookmark, or injected bytes.
+/// An item in a watcher's queue: an event, a bookmark, or injected bytes.
 #[derive(Debug)]
 pub(crate) enum Delivery {
     Event(Arc<Event>, EventType),
@@ -178,14 +189,15 @@ impl Cache {
         self.watchers.len()
     }
 
-    /// Drops all events up to a revision.
+    /// Removes all events up to a revision from the window, so no watch can start below this revision.
     pub(crate) fn forget(&mut self, revision: u64) {
         self.horizon = revision;
     }
 
-    /// Adjusts the window to a new event.
+    /// Adjusts the window after an event was appended to the log.
     ///
-    /// `log` is storage's log, newest last, and reaches back to `log_horizon`.
+    /// `log` contains the collection's events in storage after the revision `log_horizon`, with the newest
+    /// event last.
     pub(crate) fn advance(&mut self, log: &VecDeque<Arc<Event>>, log_horizon: u64) {
         self.horizon = self.horizon.max(log_horizon);
         if self.is_off() {
@@ -199,13 +211,16 @@ impl Cache {
         }
     }
 
-    /// The revision of the newest event that exceeds the window's capacity, if any.
+    /// Returns the revision of the newest event that exceeds the window's capacity; `None` if no event
+    /// exceeds it.
     fn overflow(&self, log: &VecDeque<Arc<Event>>) -> Option<u64> {
         let revision = nth_newest(log, self.capacity)?.revision;
         (revision > self.horizon).then_some(revision)
     }
 
-    /// Grows a full window whose oldest event is young; shrinks a window whose newest quarter is old.
+    /// Doubles the capacity if the oldest event in the full window is younger than [`ADAPTIVE_AGE`].
+    ///
+    /// Halves the capacity if at most a quarter of the window's events are younger than [`ADAPTIVE_AGE`].
     fn adapt(&mut self, log: &VecDeque<Arc<Event>>) {
         let Some(newest) = log.back() else { return };
         let age = |event: &Arc<Event>| newest.at.saturating_duration_since(event.at);
@@ -217,7 +232,7 @@ impl Cache {
         }
     }
 
-    /// Delivers an event to every watcher that may select it.
+    /// Delivers an event to every watcher that selects it, and closes the watchers whose queues are full.
     pub(crate) fn dispatch(&mut self, event: &Arc<Event>) {
         self.watchers.retain_concerned(event, |watcher| {
             watcher.filter.event_type(event).is_none_or(|event_type| {
@@ -226,7 +241,7 @@ impl Cache {
         });
     }
 
-    /// Sends a delivery to the watchers of the selected requests.
+    /// Sends a delivery made by `make` to every watcher whose request `wanted` selects.
     ///
     /// Bookmarks are sent only to watchers that requested them.
     pub(crate) fn send_to(
@@ -248,12 +263,13 @@ impl Cache {
         self.watchers.insert(id, watcher);
     }
 
-    /// Closes the watchers of the selected requests, in the same way as a slow watcher.
+    /// Closes the watchers whose requests `wanted` selects, in the same way as a watcher whose queue is full.
     pub(crate) fn close_wanted(&mut self, wanted: impl Fn(&LoggedRequest) -> bool) {
         self.watchers.retain(|watcher| !wanted(&watcher.request));
     }
 
-    /// Closes the watchers with an unread event at or below this revision, and drops their unread events.
+    /// Closes every watcher whose queue contains an event at or below `horizon`, and drops the events in its
+    /// queue.
     pub(crate) fn close_behind(&mut self, horizon: u64) {
         self.watchers.retain(|watcher| {
             let is_behind = watcher.sender.waits_since(horizon);
@@ -272,13 +288,13 @@ impl Cache {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Sends a delivery; returns whether to keep the watcher.
+    /// Sends a delivery to the watcher's queue; returns whether the caller may keep the watcher.
     ///
-    /// A watcher whose queue is full or whose watch is closed must be removed.
+    /// The caller must remove the watcher if its queue is full or its receiver was dropped.
     fn send(&self, delivery: Delivery) -> bool {
         if let Delivery::Bookmark(revision) = delivery {
-            // A bookmark from before the watch's start would move its client back.
-            // A full queue drops the bookmark instead of the watch.
+            // A bookmark with a revision before the watch's start would move the client back.
+            // A full queue drops only the bookmark, and the watch stays open.
             return !self.bookmarks
                 || revision < self.filter.after
                 || self.sender.send(delivery) != Err(Refused::Gone);

@@ -1,7 +1,7 @@
-//! Parses the command line; the only module that reads the environment.
+//! Parses the command line. No other module reads the program's arguments or environment.
 //!
-//! Guarantees: any command line results in a consistent [`Wanted`], in the requested help text, or in one line that
-//! says what to type instead.
+//! Guarantees: any command line results in a consistent [`Wanted`], in the requested help text, or in one
+//! line that states the error and the valid input.
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -20,34 +20,35 @@ use crate::{
     control_plane::{room, step::Loop},
 };
 
-/// Maximum of `--replicas`: five processes on one machine handle all pods.
+/// Maximum value of `--replicas`: a number of pods that the demo's loops on one machine can handle.
 const REPLICAS_MAX: u32 = 5_000;
 
-/// Default deadline of the demo, and the addition per pod.
+/// Default deadline of the demo, without the addition of [`DEADLINE_PER_POD`] for each pod.
 const DEADLINE: Duration = Duration::from_secs(15);
 const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
-/// Default deadline in a cluster with its own control plane, which pulls images.
+/// Default deadline in a cluster with its own control plane, which has to pull images.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
 
-/// The command to run, and its log level.
+/// A valid command line: the command to run, and the maximum level of logged messages.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) verbosity: LevelFilter,
     pub(crate) command: Command,
 }
 
-/// Result of parsing the arguments.
+/// Result of parsing the program's arguments.
 #[derive(Debug)]
 pub(crate) enum Asked {
     For(Wanted),
     /// Text to print: the help or the version.
     Help(String),
-    /// One line: what is wrong, and what is valid.
+    /// One line that states the error in the arguments and the valid input.
     Wrongly(String),
 }
 
-/// See what an informer sees: an embedded Kubernetes API server, and a control plane that uses only informers.
+/// See what an informer sees: an embedded Kubernetes API server, and a control plane that uses only
+/// informers.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-informer", version)]
 struct Typed {
@@ -64,14 +65,15 @@ enum TypedCommand {
     Serve(TypedServe),
 }
 
-/// Watch a control plane at work: its loops, which communicate only through an API server, turn a Deployment into pods,
-/// schedule them, run them, and replace those that fail.
+/// Watch a control plane at work: its loops, which communicate only through an API server, turn a Deployment
+/// into pods, schedule them, run them, and replace those that fail.
 #[derive(Args, Debug)]
 struct TypedDemo {
     /// Number of replicas of the Deployment.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
     replicas: u32,
-    /// Number of pods that fail after a short time and are replaced; default 1 if the demo's own loops run pods.
+    /// Number of pods that fail after a short time and are replaced; default 1 if the demo's own loops run
+    /// pods.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
     pods_fail: Option<u32>,
     /// Leave out one of the loops, to see where progress stops.
@@ -92,7 +94,8 @@ struct TypedDemo {
     /// Namespace on the real server; default is that of the context.
     #[arg(long, value_name = "NAME", requires = "kubeconfig")]
     namespace: Option<String>,
-    /// Let the demo's loops act on a real server without a control plane of its own; by default they only observe.
+    /// Let the demo's loops act on a real server without a control plane of its own; by default they only
+    /// observe.
     #[arg(long, requires = "kubeconfig")]
     act: bool,
     /// Write the embedded server's request log, one JSON object per line.
@@ -103,7 +106,8 @@ struct TypedDemo {
 /// Run an embedded Kubernetes API server until Ctrl-C, and write a kubeconfig for it.
 #[derive(Args, Debug)]
 struct TypedServe {
-    /// Address to listen on; must be a loopback address because there is no authentication; port 0 selects a free port.
+    /// Address to listen on; must be a loopback address because there is no authentication; port 0 selects a
+    /// free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
     /// Where to write the kubeconfig; default is a file in the directory for temporary files.
@@ -112,15 +116,15 @@ struct TypedServe {
     /// Store the objects in this directory, so that they survive restarts and kills; default is in memory.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Store N objects of about 1 KB before serving, for example pods=100000; with --data-dir only those that are
-    /// missing. Can be repeated for several resources.
+    /// Store N objects of about 1 KB before serving, for example pods=100000; with --data-dir only those that
+    /// are missing. Can be repeated for several resources.
     #[arg(long, value_name = "RESOURCE=N")]
     seed_objects: Vec<SeedObjects>,
     /// Create, update and delete seeded objects at this rate, for example 500/s or 30/m.
     #[arg(long, value_name = "RATE", requires = "seed_objects")]
     churn: Option<Rate>,
-    /// Inject the faults of this plan, for example 'watch pods: cut after 3 events', or of @FILE; the plan can then
-    /// also be changed over HTTP.
+    /// Inject the faults of this plan, for example 'watch pods: cut after 3 events', or of @FILE; the plan
+    /// can then also be changed over HTTP.
     #[arg(long, value_name = "PLAN|@FILE")]
     fault: Option<FaultPlan>,
     /// Run the demo's control loops, so that a Deployment results in running pods.
@@ -129,12 +133,12 @@ struct TypedServe {
     /// Serve lists and watches from a watch cache, as kube-apiserver does; with false, storage serves them.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = ArgAction::Set)]
     watch_cache: bool,
-    /// Number of past events per resource from which a watch can start; 0 disables the watch cache. Default: the events
-    /// of the last 75 seconds, from 100 to 102400.
+    /// Number of past events per resource from which a watch can start; 0 disables the watch cache. Default:
+    /// the events of the last 75 seconds, from 100 to 102400.
     #[arg(long, value_name = "EVENTS")]
     default_watch_cache_size: Option<usize>,
-    /// The same for single resources, for example pods#1000,deployments.apps#50; unlike in kube-apiserver, sizes other
-    /// than 0 take effect.
+    /// The same for single resources, for example pods#1000,deployments.apps#50; unlike in kube-apiserver,
+    /// sizes other than 0 take effect.
     #[arg(long, value_name = "RESOURCE#EVENTS", value_delimiter = ',')]
     watch_cache_sizes: Vec<CacheSize>,
 }
@@ -149,7 +153,7 @@ impl ValueEnum for Loop {
     }
 }
 
-/// Parses the program's arguments.
+/// Parses the arguments of this process.
 pub(crate) fn read() -> Asked {
     read_from(std::env::args_os())
 }
@@ -271,13 +275,14 @@ impl TypedServe {
     }
 }
 
-/// Returns the first name that occurs twice.
+/// Returns the first name that occurs a second time, or `None` if all names differ.
 fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
     let mut seen = BTreeSet::new();
     names.into_iter().find(|name| !seen.insert(name.clone()))
 }
 
-/// Reduces clap's message to one line without the usage.
+/// Converts clap's error: a requested help text or version to [`Asked::Help`], other errors to one line
+/// without the usage.
 fn refuse(error: &clap::Error) -> Asked {
     let asked_for = [
         ErrorKind::DisplayHelp,

@@ -1,6 +1,6 @@
-//! The subcommands, one module each.
+//! Runs a subcommand. Each subcommand has its own module.
 //!
-//! Guarantees: a signal ends any of them cleanly within seconds.
+//! Guarantees: a signal ends every subcommand cleanly within seconds.
 
 pub(crate) mod demo;
 pub(crate) mod serve;
@@ -9,14 +9,14 @@ use anyhow::Context as _;
 
 use crate::interrupt::{Interrupt, Signal};
 
-/// A subcommand with its options.
+/// A subcommand with the options from its command line.
 #[derive(Debug)]
 pub(crate) enum Command {
     Demo(demo::Options),
     Serve(serve::Options),
 }
 
-/// How a successful subcommand ended.
+/// The reason why a subcommand ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The subcommand completed.
@@ -25,10 +25,10 @@ pub(crate) enum Ending {
     Ended(Signal),
 }
 
-/// Runs the subcommand.
+/// Runs the subcommand until it completes or a signal arrives.
 ///
 /// # Errors
-/// Returns an error with the reason and the next step.
+/// Returns an error that contains the reason and the next step.
 pub(crate) async fn run(command: Command) -> anyhow::Result<Ending> {
     let mut interrupt = Interrupt::listen().context("can't install a signal handler")?;
     match command {

@@ -1,13 +1,16 @@
-//! A small control plane: independent loops that communicate only through objects on an API server.
+//! Runs a small control plane: independent control loops that communicate only through objects on an API
+//! server.
 //!
 //! Guarantees:
-//! - a loop reads from its informers' caches and writes with requests; it does not list, poll, or call another loop;
-//! - the only read by request is that of a node agent before it writes a pod's end;
-//! - handlers observe and workers act: without workers the loops only observe, and report the steps of other control
-//!   planes;
-//! - each process has one client and one factory; the Deployment and the replica set controller share theirs, as in
-//!   kube-controller-manager;
-//! - after [`ControlPlane::shutdown`] no task, watch or request of a loop remains.
+//! - A loop reads from its informers' caches and writes with requests. It does not list, poll, or call
+//!   another loop.
+//! - A loop sends only one kind of read request: a node agent gets a pod before it reports that the pod has
+//!   ended.
+//! - Event handlers only report steps and queue objects; workers send the requests. Without workers, the
+//!   loops report the steps of other control planes.
+//! - Each process has one client and one informer factory. The deployment controller and the replica set
+//!   controller share a process, as in kube-controller-manager.
+//! - After [`ControlPlane::shutdown`] no task, watch or request of a loop remains.
 
 pub(crate) mod deployment;
 pub(crate) mod node_agent;
@@ -47,43 +50,46 @@ use self::{
     step::{Step, Teller},
 };
 
-/// Maximum time for the workers' current requests at shutdown.
+/// Maximum time that a shutdown waits for the workers' pending requests.
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
 
-/// Moves the cluster one step closer to the state that one object describes.
+/// A control loop's function that moves the cluster one step closer to the desired state of one object.
 pub(crate) trait Reconciler: Send + Sync + 'static {
-    /// Compares the actual state in the caches with the desired state, and sends the necessary requests.
+    /// Compares the actual state in the caches with the object's desired state, and sends the necessary
+    /// requests.
     ///
     /// # Errors
-    /// Returns an error if a request is rejected or an object is unreadable; the object is retried later.
+    /// Returns an error if a request is rejected or an object can't be decoded. The worker then retries the
+    /// object with backoff.
     fn reconcile(
         &self,
         name: &ObjectName,
     ) -> impl Future<Output = Result<(), anyhow::Error>> + Send;
 }
 
-/// The objects that the loops observe.
+/// The namespace and the label selector of the objects that the loops observe.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    /// Namespace of the observed objects; all namespaces if `None`.
+    /// Namespace of the observed objects; `None` means all namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) selector: Selector,
 }
 
-/// The loops, their informers and their workers.
+/// The control loops with their informers, queues and workers.
 pub(crate) struct ControlPlane {
     scope: Scope,
     steps: mpsc::Sender<Step>,
     processes: Vec<Process>,
     queues: Vec<RateLimitingQueue<ObjectName>>,
-    /// Workers that have not started yet.
+    /// Workers that [`ControlPlane::act`] has not started yet.
     waiting: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     running: JoinSet<()>,
     stopping: Arc<AtomicBool>,
     troubles: Troubles,
 }
 
-/// One process of a real control plane: a client with its own `User-Agent`, and shared informers.
+/// The equivalent of one operating system process of a real control plane: a client with its own
+/// `User-Agent`, and the informers that the loops of the process share.
 pub(crate) struct Process {
     user_agent: Arc<str>,
     client: Client,
@@ -91,17 +97,17 @@ pub(crate) struct Process {
     scope: Scope,
     steps: mpsc::Sender<Step>,
     reads: Reads,
-    /// Status readers of the process's informers, by kind.
+    /// Status readers of the process's informers, by plural resource name.
     informers: BTreeMap<String, StatusReader>,
 }
 
-/// Sends the writes of objects of one kind, each to the object's namespace.
+/// Creates the [`Api`] clients with which a loop writes objects of kind `K`.
 struct Writes<K> {
     client: Client,
     kind: PhantomData<fn() -> K>,
 }
 
-/// The last failure of each loop.
+/// The last error of each loop, by the loop's name.
 type Troubles = Arc<Mutex<BTreeMap<Arc<str>, String>>>;
 
 // === impl ControlPlane ===
@@ -120,7 +126,8 @@ impl ControlPlane {
         }
     }
 
-    /// Creates a process; pass it to [`ControlPlane::host`] afterwards.
+    /// Creates a process. After its loops are opened, the caller passes the process to
+    /// [`ControlPlane::host`].
     pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
         let factory = SharedInformerFactory::builder(client.clone())
             .namespaces(self.scope.namespace.as_deref())
@@ -136,12 +143,12 @@ impl ControlPlane {
         }
     }
 
-    /// Adds a process whose loops have been opened.
+    /// Adds a process whose loops have been opened, so that `observe` starts its informers.
     pub(crate) fn host(&mut self, process: Process) {
         self.processes.push(process);
     }
 
-    /// Adds the workers of a control loop. [`ControlPlane::act`] starts them.
+    /// Adds the workers of the control loop `who`. [`ControlPlane::act`] starts the workers.
     pub(crate) fn staff<R: Reconciler>(
         &mut self,
         who: &str,
@@ -164,10 +171,11 @@ impl ControlPlane {
         self.queues.push(queue);
     }
 
-    /// Starts all informers and waits until every cache is filled.
+    /// Starts all informers and waits until every cache is synced.
     ///
     /// # Errors
-    /// Returns an error if the caches are not filled before `deadline`, or the server rejects the requests permanently.
+    /// Returns an error if the caches are not synced within `deadline`, or if the server rejects a list or
+    /// watch permanently.
     pub(crate) async fn observe(&self, deadline: Duration) -> Result<(), CacheSyncError> {
         for process in &self.processes {
             process.factory.start();
@@ -181,20 +189,21 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Starts the workers.
+    /// Starts all workers that were added with [`ControlPlane::staff`].
     pub(crate) fn act(&mut self) {
         for worker in self.waiting.drain(..) {
             self.running.spawn(worker);
         }
     }
 
-    /// Returns each process with the number of reads that its caches have answered.
+    /// Returns each process's user agent with the number of reads that the caches of the process have
+    /// answered.
     pub(crate) fn reads(&self) -> Vec<(Arc<str>, u64)> {
         let reads = |process: &Process| (Arc::clone(&process.user_agent), process.reads.count());
         self.processes.iter().map(reads).collect()
     }
 
-    /// Describes the state of each informer, and the last failure of each loop; one line each.
+    /// Returns one line for the state of each informer, and one line for the last error of each loop.
     pub(crate) fn report(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for process in &self.processes {
@@ -211,7 +220,7 @@ impl ControlPlane {
         lines
     }
 
-    /// Stops everything: workers after their current request, then the informers.
+    /// Stops all workers after their current request, then stops all informers.
     pub(crate) async fn shutdown(mut self) {
         self.stopping.store(true, Ordering::Relaxed);
         for queue in &self.queues {
@@ -230,7 +239,7 @@ impl ControlPlane {
 // === impl Process ===
 
 impl Process {
-    /// Returns the reporter of steps for a loop with this name.
+    /// Returns a [`Teller`], which reports the steps of the loop with this name.
     pub(crate) fn teller(&self, who: &str) -> Teller {
         Teller::new(who, self.steps.clone())
     }
@@ -239,7 +248,8 @@ impl Process {
         Arc::clone(&self.user_agent)
     }
 
-    /// The informer of a kind for the objects in scope; all loops of a process share it.
+    /// Returns the informer of kind `K`, restricted to the control plane's namespace and selector. All loops
+    /// of the process share the informer.
     fn informer<K>(&mut self) -> SharedInformer<K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -275,18 +285,19 @@ impl<K> Writes<K>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
-    /// The API for the namespace of an object.
+    /// Returns the API of kind `K` in the namespace of `object`.
     fn in_namespace_of(&self, object: &impl Resource) -> Api<K> {
         self.to(object.meta().namespace.as_deref())
     }
 
-    /// The API for a namespace, which every object of a namespaced kind has.
+    /// Returns the API of kind `K` in a namespace. `namespace` is `None` only for an invalid object, because
+    /// every object of a namespaced kind has a namespace.
     fn to(&self, namespace: Option<&str>) -> Api<K> {
         Api::namespaced(self.client.clone(), namespace.unwrap_or_default())
     }
 }
 
-/// The state of one worker.
+/// One worker of the control loop `who`. It reconciles the objects whose names it takes from `queue`.
 struct Shift {
     who: Arc<str>,
     queue: RateLimitingQueue<ObjectName>,
@@ -315,7 +326,8 @@ impl Shift {
     }
 }
 
-/// Returns the uid of the object that controls this one, if the controller is of that kind.
+/// Returns the uid of the owner that controls `object`, or `None` if no owner of this kind controls the
+/// object.
 fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
     let owners = object.meta().owner_references.iter().flatten();
     owners
@@ -324,7 +336,8 @@ fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
         .next()
 }
 
-/// Returns the name of the object that controls this one, if the controller is of that kind.
+/// Returns the name of the owner that controls `object`, or `None` if no owner of this kind controls the
+/// object.
 fn controller_name<K: Resource>(object: &K, kind: &str) -> Option<ObjectName> {
     let meta = object.meta();
     let owners = meta.owner_references.iter().flatten();
@@ -334,12 +347,12 @@ fn controller_name<K: Resource>(object: &K, kind: &str) -> Option<ObjectName> {
         .next()
 }
 
-/// Whether an object is being deleted.
+/// Returns whether the object has a deletion timestamp.
 fn is_leaving<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some()
 }
 
-/// Whether an error means that the object does not exist, which is the goal of a deletion.
+/// Returns whether the server responded 404 Not Found, which a deletion treats as success.
 fn is_gone(error: &kube_client::Error) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.is_not_found())
 }

@@ -1,32 +1,33 @@
-//! SIGINT (Ctrl-C) and SIGTERM.
+//! Receives the signals SIGINT (Ctrl-C) and SIGTERM, so that the program can clean up before it exits.
 //!
-//! Guarantees: after [`Interrupt::listen`] these signals no longer end the program; each is delivered once, also if it
-//! arrived before the call of [`Interrupt::next`].
+//! Guarantees: after [`Interrupt::listen`], these signals no longer end the process. A signal that arrives
+//! between two calls of [`Interrupt::next`] is returned by the second call. If the same signal arrives
+//! several times before a call, it is returned once.
 
 use std::{future::Future, io, time::Duration};
 
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// Maximum time for unfinished work after a signal.
+/// Maximum time that [`Interrupt::unless`] waits for its future after a signal.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A signal that the program has received.
+/// A signal that requests the end of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// SIGINT: Ctrl-C.
+    /// SIGINT, sent by Ctrl-C.
     Interrupt,
     /// SIGTERM.
     Terminate,
 }
 
-/// Receives SIGINT and SIGTERM.
+/// Receiver of the process's SIGINT and SIGTERM signals.
 pub(crate) struct Interrupt {
     interrupts: Stream,
     terminations: Stream,
 }
 
 impl Signal {
-    /// Exit code that a shell reports for this signal: 128 plus its number.
+    /// Returns the exit code that shells use for this signal: 128 plus the signal's number.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Signal::Interrupt => 130,
@@ -36,10 +37,10 @@ impl Signal {
 }
 
 impl Interrupt {
-    /// Starts to receive signals; must be called inside a runtime.
+    /// Installs the signal handlers; must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// Returns an error if the system rejects a handler.
+    /// Returns an error if the operating system rejects a signal handler.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupts: signal(SignalKind::interrupt())?,
@@ -59,12 +60,12 @@ impl Interrupt {
         }
     }
 
-    /// Runs some work until it completes or a signal arrives.
+    /// Runs `work` until it completes or a signal arrives.
     ///
-    /// After a signal the work has one second to complete, so that the result of a pending request is known.
+    /// After a signal, `work` has one second to complete, so that a pending request can receive its response.
     ///
     /// # Errors
-    /// Returns the signal.
+    /// Returns the signal if one arrives before `work` completes.
     pub(crate) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Signal> {
         let mut work = std::pin::pin!(work);
         tokio::select! {

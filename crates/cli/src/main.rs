@@ -1,7 +1,8 @@
-//! `kubectl-informer`: exit codes and the final error message.
+//! The entry point of `kubectl-informer`: runs the command, and sets the exit code and the final error
+//! message.
 //!
-//! Guarantees: the exit code is 0 on success, 1 on failure, 2 for invalid arguments, and 130 or 143 after a signal.
-//! Every failure is reported as one line that contains the next step.
+//! Guarantees: the exit code is 0 on success, 1 on failure, 2 for invalid arguments, and 130 or 143 after a
+//! signal. Every failure is reported as one line that contains the next step.
 
 mod interrupt;
 mod output;

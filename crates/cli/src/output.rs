@@ -1,7 +1,8 @@
-//! Output for users; the only module that prints.
+//! Writes the program's output; no other module prints.
 //!
-//! Guarantees: results are written to standard output, failures to standard error, one line each.
-//! If the reader closes its end (`| head`), output stops and the program continues.
+//! Guarantees: results are written to standard output. A failure is written as one line to standard error. If
+//! the reader of standard output closes the pipe (as `| head` does), further output is discarded and the
+//! program continues.
 
 use std::{
     fmt,
@@ -9,18 +10,19 @@ use std::{
     time::Duration,
 };
 
-/// Widths of the columns of a [`Line`] in characters, so that names of usual length are aligned.
+/// Widths in characters of the columns `who`, `text` and `object` of a [`Line`]. Usual names fit, so the
+/// columns are aligned.
 const WHO: usize = 18;
 const TEXT: usize = 46;
 const OBJECT: usize = 34;
 
-/// Width of a number in a table.
+/// Minimum width in characters of a column of numbers in a table.
 const NUMBER: usize = 7;
 
-/// One line of the demo's output.
+/// One line of the demo's output: a step of a control loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Time since the start of the demo.
+    /// Time from the start of the demo to the step.
     pub(crate) at: Duration,
     pub(crate) who: String,
     pub(crate) text: String,
@@ -28,7 +30,7 @@ pub(crate) struct Line {
     pub(crate) revision: String,
 }
 
-/// One row of a table: a name and its numbers, which may be unknown.
+/// One row of a table: a name and one number per column. `None` is an unknown number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -52,7 +54,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Prints the headings of a [`Line`]'s columns.
+/// Prints the headings of the columns of a [`Line`].
 pub(crate) fn heading() {
     let (who, text, object) = ("LOOP", "WHAT IT SEES OR HAS DONE", "OBJECT");
     say(format_args!(
@@ -61,19 +63,19 @@ pub(crate) fn heading() {
     ));
 }
 
-/// Prints one line.
+/// Prints the text as one line to standard output.
 pub(crate) fn say(text: impl fmt::Display) {
     print(format_args!("{text}\n"));
 }
 
-/// Prints text unchanged.
+/// Prints the text to standard output without a line break.
 pub(crate) fn print(text: impl fmt::Display) {
     let mut out = io::stdout().lock();
     // The reader has closed its end.
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Prints an error and the next step as one line, whatever it contains.
+/// Prints an error to standard error. Line breaks in the text are replaced, so the error is one line.
 pub(crate) fn complain(text: impl fmt::Display) {
     let text = text.to_string();
     let lines: Vec<_> = text.lines().map(str::trim).collect();
@@ -81,7 +83,8 @@ pub(crate) fn complain(text: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "error: {}", lines.join("; "));
 }
 
-/// Prints a table; prints a dash for an unknown number.
+/// Prints a table to standard output, with `title` as the heading of the names. A dash is printed for an
+/// unknown number.
 pub(crate) fn table(title: &str, columns: &[&str], rows: &[Row]) {
     let lengths = rows.iter().map(|row| row.name.len());
     let width = lengths.chain([title.len()]).max().unwrap_or(0);

@@ -1,11 +1,12 @@
-//! Compares the fast JSON parser with `serde_json`, in nanoseconds per KiB of pods.
+//! Compares the speed of the library's JSON parser with that of `serde_json`, in nanoseconds per KiB of pod
+//! JSON.
 //!
 //! ```text
 //! cargo bench -p kube-informer --features __fuzzing --bench json
 //! ```
 //!
-//! Both parse the same bytes alternately on one thread. Each figure is the minimum of several rounds. The
-//! figures depend on the machine and have no limit.
+//! The two parsers read the same bytes alternately on one thread. Each printed figure is the minimum of
+//! several rounds. The figures depend on the machine, and the benchmark has no limit that can fail.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -18,10 +19,10 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Number of rounds. The fastest one is reported.
+/// Number of rounds per figure. The fastest round is printed.
 const ROUNDS: usize = 20;
 
-/// Number of pods per round.
+/// Number of pods that each round parses.
 const PODS: usize = 500;
 
 fn main() -> Result<()> {
@@ -74,7 +75,8 @@ fn parse<T: DeserializeOwned>(json: &[u8]) {
     black_box(serde_json::from_slice::<T>(json).ok());
 }
 
-/// Returns a pod as in a cluster, with managed fields, environment variables and conditions.
+/// Returns a pod with the fields of a pod in a real cluster: managed fields, environment variables and
+/// conditions.
 fn pod(number: usize) -> Value {
     let fields: serde_json::Map<String, Value> = (0..40)
         .map(|field| (format!("f:field-{field}"), json!({"f:value": {}})))

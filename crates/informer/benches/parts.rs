@@ -1,12 +1,13 @@
-//! Measures single parts of the library: the work queue, the delivery of an event to handlers, decoding, the
-//! store and its indices.
+//! Measures parts of the library separately: the work queue, the delivery of events to handlers, decoding,
+//! the store and its indices.
 //!
 //! ```text
 //! cargo bench -p kube-informer --bench parts
 //! ```
 //!
-//! Everything runs on one thread. Each figure is the minimum of several rounds, so that other programs on the
-//! machine have little effect. The figures depend on the machine and have no limit.
+//! All code runs on one thread. Each printed figure is the minimum of several rounds, because other programs
+//! on the machine only increase the times. The figures depend on the machine, and the benchmark has no limit
+//! that can fail.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -38,19 +39,19 @@ use tokio::{
     time::Instant,
 };
 
-/// Number of rounds. The fastest one is reported.
+/// Number of rounds per figure. The fastest round is printed.
 const ROUNDS: usize = 5;
 
-/// Number of pods in a list or a store.
+/// Number of pods in each list and in the store.
 const PODS: usize = 2_000;
 
-/// Number of keys added to the work queue per round.
+/// Number of keys that each round adds to the work queue.
 const KEYS: usize = 300_000;
 
-/// Number of events delivered to every handler per round.
+/// Number of events that each round delivers to every handler.
 const EVENTS: usize = 20_000;
 
-/// Maximum number of events queued between the source and the informer.
+/// Maximum number of watch events queued in the channel between the benchmark and the informer.
 const ON_THE_WAY: usize = 64;
 
 #[tokio::main(flavor = "current_thread")]
@@ -65,7 +66,7 @@ async fn main() -> Result<()> {
     store().await
 }
 
-/// Prints the time per operation in the fastest round.
+/// Runs several rounds, and prints the time per operation of the fastest round in nanoseconds.
 async fn row(part: &str, mut round: impl AsyncFnMut() -> Result<Taken>) -> Result<()> {
     let mut least = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -75,7 +76,7 @@ async fn row(part: &str, mut round: impl AsyncFnMut() -> Result<Taken>) -> Resul
     Ok(())
 }
 
-/// The duration of a number of operations.
+/// Number of operations in a round, and the time that they took together.
 struct Taken {
     time: Duration,
     operations: usize,
@@ -110,7 +111,7 @@ async fn work_queue() -> Result<Taken> {
 
 // === Informer ===
 
-/// Measures updates of small pods, until all handlers have received all events.
+/// Sends updates of small pods as JSON. Returns the time until all handlers have received all updates.
 async fn fan_out(handlers: u64) -> Result<Taken> {
     let (source, events) = MemorySource::new((0..PODS).map(|number| small_pod(number, 1)));
     let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
@@ -138,7 +139,8 @@ async fn fan_out(handlers: u64) -> Result<Taken> {
     Ok(Taken::since(begun, EVENTS))
 }
 
-/// Measures lists until all objects are in the store, and the decoding of packed objects on access.
+/// Prints the time per pod from a list response to the store, with and without pruning and packing, and the
+/// time to decode a packed pod when it is read.
 async fn decoding() -> Result<()> {
     let list = || MemorySource::new((0..PODS).map(pod)).0;
     let informer = || SharedInformer::<Pod>::builder(list());
@@ -235,14 +237,14 @@ async fn store() -> Result<()> {
 
 // === Pods ===
 
-/// Number of values of the label `app`.
+/// Number of different values of the pods' label `app`.
 const APPS: usize = 100;
 
 fn name(number: usize) -> ObjectName {
     ObjectName::namespaced(&format!("ns-{}", number % 20), &format!("pod-{number}"))
 }
 
-/// Returns a pod with metadata only.
+/// Returns a pod that has only metadata.
 fn small_pod(number: usize, revision: usize) -> Value {
     let name = name(number);
     json!({"metadata": {
@@ -253,7 +255,8 @@ fn small_pod(number: usize, revision: usize) -> Value {
     }})
 }
 
-/// Returns a pod as in a cluster: two containers with ten variables each, and managed fields.
+/// Returns a pod with the fields of a pod in a real cluster: two containers with ten environment variables
+/// each, and managed fields.
 fn pod(number: usize) -> Value {
     let name = name(number);
     let fields: serde_json::Map<String, Value> = (0..40)
@@ -309,10 +312,11 @@ fn pod(number: usize) -> Value {
 
 // === Source ===
 
-/// A source with one list, and one watch that delivers the events sent to the channel.
+/// An in-memory `ListerWatcher`. Its list is fixed, and its first watch delivers the events that are sent to
+/// a channel.
 struct MemorySource {
     list: Bytes,
-    /// Taken by the first watch.
+    /// Receiver of the events. The first watch takes the receiver; later watches deliver no events.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 

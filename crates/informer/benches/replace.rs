@@ -1,14 +1,17 @@
-//! Measures a `get` while a list replaces 100,000 objects with three indices. The limit is 5 ms.
+//! Measures the latency of `get` while a list replaces 100,000 objects in a store with three indices. The
+//! limit is 5 ms.
 //!
 //! ```text
 //! cargo bench -p kube-informer --bench replace
 //! ```
 //!
 //! One thread gets objects by name without a pause. Another thread replaces all objects several times, with
-//! new revisions and index values. On Linux, time during which the reader was ready but did not run is
-//! subtracted, because it does not depend on the store. For comparison, the same `get`s are measured on an
-//! idle store, and on an idle store while another store is replaced. If a `get` during the `Replace` exceeds
-//! the limit, and a `get` of a comparison does too, the result is inconclusive and the exit code is 2.
+//! new revisions and index values. On Linux, the time during which the reader thread was runnable but did not
+//! run is subtracted, because this time does not depend on the store.
+//!
+//! For comparison, `get` is also measured on an idle store, and on an idle store while another store is
+//! replaced. If `get` exceeds the limit during the replacement and also in a comparison, the result is
+//! inconclusive and the exit code is 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -85,7 +88,7 @@ fn name(number: usize) -> ObjectName {
     ObjectName::namespaced(&format!("ns-{}", number % 100), &format!("pod-{number}"))
 }
 
-/// Returns the objects with the revisions and index values of this round.
+/// Returns the objects for one round. Their revisions and index values differ from those of the other rounds.
 fn objects(round: usize) -> Vec<Pod> {
     let pod = |number: usize| {
         let name = name(number);
@@ -113,7 +116,7 @@ fn objects(round: usize) -> Vec<Pod> {
     (0..OBJECTS).map(pod).collect()
 }
 
-/// Replaces all objects and returns the duration.
+/// Replaces all objects in the store, and returns the time that the replacement took.
 fn replace(writer: &mut IndexerWriter<Pod>, objects: Vec<Pod>) -> Duration {
     let begun = Instant::now();
     writer
@@ -122,7 +125,8 @@ fn replace(writer: &mut IndexerWriter<Pod>, objects: Vec<Pod>) -> Duration {
     begun.elapsed()
 }
 
-/// Measures `get`s on another thread while `action` runs.
+/// Measures `get` repeatedly on another thread while `action` runs. Returns the latencies and the result of
+/// `action`.
 fn during<R>(
     indexer: &Indexer<Pod>,
     names: &[ObjectName],
@@ -156,7 +160,8 @@ fn during<R>(
     })
 }
 
-/// The scheduler statistics of a thread; `None` if the kernel does not provide them.
+/// The kernel's scheduler statistics of one thread (`/proc/thread-self/schedstat`), or `None` if the kernel
+/// does not provide them.
 struct Processor(Option<File>);
 
 impl Processor {
@@ -164,7 +169,7 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the total time for which the thread was ready and did not run.
+    /// Returns the total time for which the thread was runnable but did not run, or zero without statistics.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

@@ -1,16 +1,19 @@
-//! Compares candidates for the ordered map of the store, with a snapshot at every write.
+//! Compares candidates for the ordered map inside the store. Each write is followed by a snapshot of the map.
 //!
-//! `docs/benchmarks.md` has the figures, `docs/design/store.md` the choice.
+//! The figures are in `docs/benchmarks.md`, and the decision for one candidate is in `docs/design/store.md`.
 //!
 //! ```text
 //! cargo bench -p kube-informer --bench snapshots
 //! cargo bench -p kube-informer --bench snapshots -- 10000 1000000
 //! ```
 //!
-//! Each candidate and size is measured in its own process. A write replaces one object and keeps the previous
-//! snapshot until the next write. A list reads every object. Times are the minimum of several rounds, because
-//! other load on the machine only increases them. Bytes are the growth of the resident memory of the process,
-//! without names and objects; only Linux reports it.
+//! The arguments are numbers of objects. Each candidate is measured in a separate process for each number of
+//! objects. A write replaces one object and keeps the previous snapshot until the next write. A list reads
+//! every object. Times are the minimum of several rounds, because other programs on the machine only increase
+//! them.
+//!
+//! The memory per object is the growth of the process's resident memory without object names and contents. It
+//! is measured only on Linux.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -31,10 +34,10 @@ use indexer::tree::Tree;
 
 const NAMESPACES: usize = 10;
 const ROUNDS: usize = 5;
-/// Number of writes, and of gets, per round.
+/// Number of writes per round, and number of gets per round.
 const STEPS: usize = 20_000;
 
-/// The value of an object in the store.
+/// The value that the store's map contains for each object.
 type Entry = (Object<ConfigMap>, SourceId);
 
 fn main() {
@@ -92,7 +95,7 @@ const CANDIDATES: &[(&str, Measure)] = &[
     ("256 BTreeMaps, copied on write", measure::<Shards>),
 ];
 
-/// An ordered map whose clones are snapshots.
+/// A candidate: an ordered map of objects by name. A clone of the map is a snapshot.
 trait Map: Clone + Default {
     fn put(&mut self, name: &ObjectName, entry: &Entry);
     fn find(&self, name: &ObjectName) -> Option<&Object<ConfigMap>>;
@@ -191,7 +194,8 @@ impl Map for imbl::HashMap<ObjectName, Entry> {
     }
 }
 
-/// Shards by hash of the name. A write copies its shard; a list merges all shards.
+/// A candidate: 256 sorted maps, selected by the hash of the object's name. A write copies one map if a
+/// snapshot shares it. A list merges all maps.
 #[derive(Clone)]
 struct Shards(Arc<Vec<Arc<BTreeMap<ObjectName, Entry>>>>);
 
@@ -266,7 +270,7 @@ fn object(number: usize) -> Object<ConfigMap> {
     Object::new(object).expect("the object has a name")
 }
 
-/// Measures one candidate and returns the cells of its line in the table.
+/// Measures one candidate with `size` objects, and returns the figures as cells of a table row.
 fn measure<M: Map>(size: usize) -> String {
     let objects = objects(size);
     let before = resident();
@@ -306,7 +310,8 @@ fn measure<M: Map>(size: usize) -> String {
     format!("{write:.0} | {whole:.1} | {namespace:.1} | {get:.0} | {bytes}")
 }
 
-/// Returns the nanoseconds per operation in the fastest round.
+/// Runs `action` in several rounds of `count` operations, and returns the time per operation of the fastest
+/// round in nanoseconds.
 fn best(count: usize, mut action: impl FnMut()) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
         let begun = Instant::now();
@@ -317,7 +322,7 @@ fn best(count: usize, mut action: impl FnMut()) -> f64 {
     best.as_secs_f64() * 1e9 / u32::try_from(count).map_or(f64::INFINITY, f64::from)
 }
 
-/// Returns the resident memory of this process in bytes.
+/// Returns the resident memory of this process in bytes, or `None` if the kernel does not report it.
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -1,16 +1,22 @@
-//! Measures a warm start with 100,000 pods: the time of a save and a load, compared with a list from the
-//! embedded server in this process.
+//! Measures a warm start with 100,000 pods: the time to save the cache and the time to load the saved cache.
+//! For comparison, it measures a list from the embedded server.
 //!
 //! `cargo bench -p kube-informer --bench warm_start`
 //!
-//! The times depend on the machine and have no limit. A list from a server in this process uses neither
-//! network nor etcd, so most of its time is decoding. A warm start saves the work of the server and the
-//! network, which this benchmark does not measure.
+//! The times depend on the machine and have no limit. The embedded server runs in the same process and uses
+//! neither network nor etcd, so most of the list's time is decoding. A warm start also saves work of the
+//! server and the network, which this benchmark does not measure.
 //!
 //! Then a separate process loads a packed cache on a runtime with one thread. The exit code is 1 unless two
-//! limits hold: peak resident memory is at most 1.15 times the resident memory two seconds later, and no poll
-//! takes longer than 5 ms. An always-ready task measures the polls; on Linux, time during which another
-//! thread had the processor does not count. The exit code is 2 if the idle machine itself has a longer gap.
+//! limits hold:
+//!
+//! - The peak resident memory is at most 1.15 times the resident memory two seconds after the load.
+//! - No poll of a task occupies the runtime's thread for longer than 5 ms. A second task, which is always
+//!   ready, measures the time between its own polls. On Linux, the time during which the thread was runnable
+//!   but did not run is subtracted.
+//!
+//! If a limit is exceeded, and the second task measures more than 5 ms even before the load, the exit code is
+//! 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a bench panics if it can't continue")]
@@ -46,12 +52,14 @@ const OBJECTS: usize = 100_000;
 
 const ROUNDS: usize = 3;
 
-/// Maximum ratio of the peak resident memory during the load of a packed cache to that afterwards.
+/// Maximum peak resident memory during the load of a packed cache, divided by the resident memory two seconds
+/// after the load.
 const PEAK_MAX: f64 = 1.15;
 
 const POLL_MAX: Duration = Duration::from_millis(5);
 
-/// The first argument of the process that loads. The file and the collection of its objects follow.
+/// First argument of the process that loads the packed cache. The next arguments are the cache file and the
+/// identifier of the collection (`ListerWatcher::collection`).
 const LOAD: &str = "load";
 
 fn pod(number: usize) -> Value {
@@ -86,7 +94,8 @@ fn main() -> ExitCode {
     code.map_or(ExitCode::FAILURE, |code: u8| ExitCode::from(code))
 }
 
-/// Prints the times and saves a packed cache. Returns its file and the collection of its objects.
+/// Prints the times of lists, saves and loads, and then saves a packed cache. Returns the path of its file
+/// and the identifier of the collection that the cache contains.
 async fn compare() -> (PathBuf, String) {
     let server = Server::builder().enforce_namespaces(false).build();
     server.create_all((0..OBJECTS).map(pod)).unwrap();
@@ -135,7 +144,8 @@ async fn save(builder: Builder<Pod>) {
         .expect("the informer does not fail");
 }
 
-/// Prints the time until the cache is loaded. The informer is synced up to one second later.
+/// Prints the time until the informer has loaded its saved cache. The informer may not be synced yet at that
+/// time.
 async fn loaded(builder: Builder<Pod>) {
     let (pods, controller) = builder.build();
     let begun = Instant::now();
@@ -153,7 +163,8 @@ async fn loaded(builder: Builder<Pod>) {
         .expect("the informer does not fail");
 }
 
-/// A server that has reached every requested revision and delivers no events.
+/// A `ListerWatcher` without changes: each list is empty at the requested revision, and a watch delivers no
+/// events.
 struct Nothing {
     collection: String,
 }
@@ -175,7 +186,8 @@ impl ListerWatcher for Nothing {
     }
 }
 
-/// Loads the file, prints the memory and the longest poll, and returns whether the limits hold.
+/// Loads the packed cache from the file. Prints the memory and the longest poll, and returns the exit code
+/// for the limits.
 fn load_packed(file: &Path, collection: String) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -238,7 +250,7 @@ fn verdict(idle: Duration, poll: Duration, peak: Option<u64>, steady: Option<u64
     ExitCode::FAILURE
 }
 
-/// Records the longest time for which this task was ready and not polled.
+/// Yields in an endless loop, and records in `longest` the longest time between two polls.
 async fn tick(longest: &Cell<Duration>) {
     let mut processor = File::open("/proc/thread-self/schedstat").ok();
     loop {
@@ -253,8 +265,8 @@ async fn tick(longest: &Cell<Duration>) {
     }
 }
 
-/// Returns the total time for which this thread was ready and did not run; zero if the kernel does not report
-/// it.
+/// Returns the total time for which this thread was runnable but did not run, or zero if the kernel does not
+/// report it.
 fn waited_for(processor: Option<&mut File>) -> Duration {
     let read = |file: &mut File| {
         let mut text = String::new();
@@ -265,7 +277,8 @@ fn waited_for(processor: Option<&mut File>) -> Duration {
     Duration::from_nanos(processor.and_then(read).unwrap_or_default())
 }
 
-/// Returns a field of the memory statistics of this process in KiB; `None` if the kernel does not report it.
+/// Returns a field of `/proc/self/status` in KiB, such as `VmHWM`, or `None` if the kernel does not report
+/// the field.
 fn memory(what: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mut lines = status.lines();

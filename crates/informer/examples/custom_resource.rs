@@ -1,9 +1,10 @@
-//! A custom resource in three forms: as a Rust type, as a kind known only at run time, and as metadata.
+//! Caches a custom resource in three ways: as a Rust type, as dynamic objects, and as metadata only.
 //!
-//! Each form is a separate informer, because each caches different data.
+//! Each way has its own informer, because each informer caches different data. Dynamic objects are for kinds
+//! that are known only at run time.
 //!
-//! On a cluster, the example defines the resource and removes it at the end. The embedded server serves the
-//! resource from the start.
+//! On a cluster, the example creates the resource definition and deletes it at the end. The embedded server
+//! serves the resource from the start.
 //!
 //! `cargo run -p kube-informer --example custom_resource [-- --kubeconfig FILE --context NAME]`
 
@@ -39,8 +40,8 @@ use self::cluster::Cluster;
 const GROUP: &str = "kube-informer.example.com";
 const DEFINITION: &str = "widgets.kube-informer.example.com";
 
-/// An informer requires `Deserialize` and [`Resource`] from a type; kube's `#[derive(CustomResource)]`
-/// implements both.
+/// The custom resource as a Rust type. An informer requires that the type implements `Deserialize` and
+/// [`Resource`], as types with kube's `#[derive(CustomResource)]` do.
 #[derive(Clone, Debug, Deserialize)]
 struct Widget {
     metadata: ObjectMeta,
@@ -136,7 +137,8 @@ async fn custom_resource() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Defines the resource, removes objects of an earlier run, and waits until the resource is served.
+/// Creates the resource definition, deletes the objects of an earlier run, and waits until the resource is
+/// served. Returns the API of resource definitions.
 async fn define(
     client: Client,
     api: &Api<DynamicObject>,

@@ -1,8 +1,8 @@
-//! An informer without an API server: a custom `ListerWatcher` that serves objects from memory.
+//! Runs an informer without an API server: a custom `ListerWatcher` serves objects from memory.
 //!
-//! A transport returns the bytes of the Kubernetes API: a list is one JSON object with `items`, and a watch is
-//! one JSON object per event. The informer decodes and caches the objects, calls the handlers, and recovers
-//! from errors.
+//! A `ListerWatcher` returns responses in the format of the Kubernetes API. A list response is one JSON
+//! object with `items`, and a watch response has one JSON object per event. The informer decodes and caches
+//! the objects, calls the handlers, and recovers from errors.
 //!
 //! `cargo run -p kube-informer --example custom_transport`
 
@@ -32,12 +32,12 @@ use tokio::{
 
 use self::transcript::Transcript;
 
-/// Maximum wait for a change; the in-memory source needs far less.
+/// Maximum time to wait for the initial sync and for each change.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Objects in memory, stored as a log of all events.
+/// A `ListerWatcher` whose objects are stored in memory, as a log of all events.
 ///
-/// The revision of an event is its position in the log, counted from 1. Clones share the same log.
+/// The revision of an event is its position in the log, counted from 1. Clones share one log.
 #[derive(Clone)]
 struct Memory {
     log: watch::Sender<Vec<Value>>,
@@ -49,7 +49,7 @@ impl Memory {
         Self { log }
     }
 
-    /// Appends an event and returns its revision.
+    /// Appends an event for a config map to the log, and returns the event's revision.
     fn append(&self, event: &str, name: &str, color: &str) -> u64 {
         let mut revision = 0;
         self.log.send_modify(|log| {

@@ -1,7 +1,7 @@
-//! The `DeltaFifo`, alone and inside an informer.
+//! Shows a `DeltaFifo` without an informer, and an informer that uses one as its queue.
 //!
-//! It keeps the changes of each object since the object was last popped, and the order of the objects. A
-//! `DeltaFifo` itself has no lock and does not block. The controller of an informer owns one.
+//! A `DeltaFifo` stores the changes (deltas) of each object since the object was last popped, and the order
+//! in which the objects are popped. It has no lock and does not block; the controller of an informer owns it.
 //!
 //! `cargo run -p kube-informer --example delta_fifo [-- --kubeconfig FILE --context NAME]`
 

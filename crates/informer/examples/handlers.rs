@@ -1,9 +1,11 @@
-//! The ways to write a handler, all on one informer.
+//! Registers handlers of every form on one informer.
 //!
-//! The handlers are closures, async closures, a type, a blocking type with its own thread, a handler that is
-//! resynced every second, and a handler that receives only the latest state.
+//! The handlers are closures, async closures, a type that implements `EventHandler` and blocks its own
+//! thread, a handler that is resynced every second, and a handler whose buffer merges updates of the same
+//! object.
 //!
-//! Each handler receives one event at a time and has its own buffer. A slow handler does not delay the others.
+//! Each handler receives one event at a time and has its own buffer. A slow handler does not delay the
+//! others.
 //!
 //! `cargo run -p kube-informer --example handlers [-- --kubeconfig FILE --context NAME]`
 
@@ -33,18 +35,18 @@ use self::{
     transcript::Transcript,
 };
 
-/// Resync period of the resync handler; the library raises shorter periods to this value.
+/// Resync period of the informer. The library raises shorter periods to one second.
 const RESYNC: Duration = Duration::from_secs(1);
 
-/// Time that the async closures need for each event; other handlers are not delayed.
+/// Time that the async closures need for each event. Other handlers are not delayed.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// Maximum wait for any effect on the cluster.
+/// Maximum time to wait for the initial sync and for each change.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Writes each change and the name of the thread to a file.
+/// A handler that writes each update of a pod, and the name of its thread, to a log file.
 ///
-/// It blocks, because the log must be on disk before the next event is handled.
+/// The handler blocks until the line is on disk, so it runs on a dedicated thread.
 struct Audit {
     file: File,
     output: Transcript,
@@ -77,7 +79,7 @@ impl EventHandler<Pod> for Audit {
     }
 }
 
-/// Counts the resync events of each pod.
+/// A handler that counts and prints the resync events of all pods.
 struct Resynced {
     output: Transcript,
     times: u32,
@@ -156,7 +158,8 @@ async fn handlers() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Registers closures that print their events, some at once and some after a delay.
+/// Registers closures that print their events immediately, and async closures that print their events after a
+/// delay.
 fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stopped> {
     pods.on_add(move |pod, _| output.say(format!("closure: added {}", pod.object_name())))
         .on_delete(move |gone| output.say(format!("closure: deleted {}", gone.object_name())))
@@ -175,10 +178,11 @@ fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stoppe
     Ok(())
 }
 
-/// Registers a handler that is busy while a pod changes three times.
+/// Registers a handler that is busy while a pod is updated three times, and checks that it receives one
+/// update.
 ///
-/// Its buffer merges the three updates into one, from the last delivered state to the current state. The buffer
-/// holds at most one event per object.
+/// The handler's buffer merges the three updates into one update, from the last delivered state to the
+/// current state. The buffer contains at most one event per object.
 async fn only_the_latest(
     pods: &SharedInformer<Pod>,
     ours: &Pods,

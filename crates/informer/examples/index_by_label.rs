@@ -1,4 +1,6 @@
-//! An indexer alone: a store with an index by label, without informer, cluster or runtime.
+//! Uses an indexer (a store with indices) alone, without an informer, a cluster or an async runtime.
+//!
+//! The store has an index by the label `app`.
 //!
 //! `cargo run -p kube-informer --example index_by_label`
 

@@ -1,7 +1,7 @@
-//! An informer built from its parts, as with client-go's `cache.Config` and `cache.New`.
+//! Builds an informer from its parts, as client-go programs do with `cache.Config` and `cache.New`.
 //!
-//! The parts are a reflector, a `DeltaFifo`, an indexer, and a process function that applies the deltas to the
-//! indexer. If the function fails, the deltas are requeued.
+//! The parts are a reflector, a `DeltaFifo`, an indexer, and a process function that applies the deltas to
+//! the indexer. If the function returns an error, the deltas are queued again.
 //!
 //! `cargo run -p kube-informer --example informer_by_hand [-- --kubeconfig FILE --context NAME]`
 
@@ -37,10 +37,10 @@ use self::{
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum lines that wait to be printed; the example prints fewer.
+/// Capacity of the channel of output lines. The example sends fewer lines.
 const SHOWN_MAX: usize = 64;
 
-/// The pod whose first change fails once.
+/// Name of the pod for which the process function returns an error once.
 const FLAKY: &str = "default/flaky";
 
 #[tokio::main]
@@ -91,9 +91,10 @@ async fn informer_by_hand() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Applies the deltas of one key to the store, and sends one line per change.
+/// Returns the process function: it applies the deltas of one object to the store, and sends one line per
+/// change.
 ///
-/// client-go's `processDeltas` reports the same changes to its handlers.
+/// client-go's `processDeltas` calls its handlers with the same changes.
 fn process(
     mut writer: IndexerWriter<Pod>,
     lines: mpsc::Sender<String>,
@@ -138,7 +139,7 @@ fn process(
     }
 }
 
-/// Prints the changes until the given one.
+/// Receives and prints lines until a line equals `expected`.
 async fn expect(printed: &mut mpsc::Receiver<String>, expected: &str) -> anyhow::Result<()> {
     loop {
         let line = timeout(TIMEOUT, printed.recv()).await;

@@ -1,7 +1,7 @@
-//! A handler that is registered on a running informer.
+//! Registers a handler on a running informer.
 //!
-//! It receives the current objects from the cache without a request, then all later changes, and nothing twice.
-//! Handlers do not wait for each other and do not affect each other.
+//! The handler receives the current objects from the cache without a request, and then all later changes. No
+//! object is delivered as added twice. Handlers do not wait for each other and do not affect each other.
 //!
 //! `cargo run -p kube-informer --example late_handler [-- --kubeconfig FILE --context NAME]`
 
@@ -85,9 +85,9 @@ async fn late_handler() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Registers a handler that prints its events with its name and a count of additions.
+/// Registers a handler that prints its events. Each line has the handler's `name`.
 ///
-/// The count shows whether an object is delivered twice.
+/// An addition is printed with the number of additions so far, which shows that no object is added twice.
 fn register(
     name: &'static str,
     pods: &SharedInformer<Pod>,

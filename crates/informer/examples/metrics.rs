@@ -1,7 +1,8 @@
-//! Prometheus metrics of an informer and its work queue: their cost and their delay.
+//! Exports Prometheus metrics of an informer and its work queue, such as the number of cached objects and the
+//! queue's depth.
 //!
-//! The factory and the queue share one collector. The program prints the result of a scrape while both run, and
-//! again after the informer has ended. The informer's series are then removed.
+//! The factory and the queue share one collector. The program prints the metrics while the informer and the
+//! queue run. Then it stops the informer and checks that the informer's series are removed.
 //!
 //! `cargo run -p kube-informer --features prometheus --example metrics [-- --kubeconfig FILE --context NAME]`
 
@@ -96,19 +97,19 @@ async fn metrics() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the body of a scrape response, of type `application/openmetrics-text; version=1.0.0`.
+/// Returns the body of a scrape response, in the format `application/openmetrics-text; version=1.0.0`.
 fn scrape(registry: &Registry) -> anyhow::Result<String> {
     let mut page = String::new();
     text::encode(&mut page, registry)?;
     Ok(page)
 }
 
-/// Returns `false` for comments and for the many buckets of histograms.
+/// Returns whether the example prints a line of the metrics: not a comment, and not a bucket of a histogram.
 fn is_shown(line: &str) -> bool {
     !line.starts_with('#') && !line.contains("_bucket{")
 }
 
-/// Returns the value of the first series with this name.
+/// Returns the value of the first series of the metric `name`, or `None` if there is no such series.
 fn value<'a>(lines: &[&'a str], name: &str) -> Option<&'a str> {
     let of_name = |line: &&&str| line.split('{').next() == Some(name);
     lines.iter().find(of_name)?.rsplit(' ').next()

@@ -1,9 +1,10 @@
-//! One factory for two namespaces, with four informers of one kind.
+//! Uses one informer factory for two namespaces, with four informers of the kind `Secret`.
 //!
-//! They cover all objects, the objects with a label, the metadata only, and the kind as one that is known only
-//! at run time.
+//! The informers cache all secrets, the secrets with a label, only the metadata of the secrets, and the
+//! secrets as dynamic objects (for kinds that are known only at run time).
 //!
-//! Equal requests return the same informer. It has one cache for all its namespaces.
+//! The factory returns the same informer for equal requests. An informer has one cache for all its
+//! namespaces.
 //!
 //! `cargo run -p kube-informer --example namespaces [-- --kubeconfig FILE --context NAME]`
 
@@ -29,13 +30,14 @@ use serde_json::json;
 
 use self::cluster::Cluster;
 
-/// The label on the secrets that the program creates.
+/// Label of the secrets that the program creates.
 const LABEL: &str = "kube-informer-example";
 
-/// Namespaces that exist on every cluster; the factory covers the first two.
+/// Namespaces in which the program creates secrets. They exist on every cluster. The factory covers only the
+/// first two.
 const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-public"];
 
-/// Content of every secret: nine bytes in base64, the form in which JSON contains them.
+/// Content of every secret: nine bytes, base64-encoded as in the JSON of a secret.
 const WORD: &str = "eHl6enktMTIz";
 
 #[tokio::main]
@@ -110,7 +112,8 @@ async fn compare(client: Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the names of the program's objects in the lister, in order.
+/// Returns the names of the objects in the lister's cache that match the selector `made`, in the order of the
+/// cache.
 fn listed<K: Resource>(lister: &Lister<K>, made: &Selector) -> String {
     let names: Vec<_> = lister
         .list(made)
@@ -136,7 +139,7 @@ async fn create(client: &Client, namespace: &str, name: &str, by: &str) -> anyho
     Ok(())
 }
 
-/// Removes the program's secrets, including those of an earlier failed run.
+/// Deletes all secrets that the program or an earlier failed run created.
 async fn clear(client: &Client) -> anyhow::Result<()> {
     let at_once = DeleteParams::default();
     let made = ListParams::default().labels(&format!("{LABEL}=namespaces"));

@@ -1,14 +1,16 @@
-//! A controller with a work queue on an informer.
+//! A controller that connects an informer to its workers with a work queue.
 //!
-//! One handler adds names to the queue, and workers read the indexer.
+//! An event handler adds the names of changed pods to the queue. Workers take names from the queue and read
+//! the pods from the indexer.
 //!
-//! - One worker at a time processes a name, and once for all events that arrived meanwhile. The number of
-//!   workers changes only the speed: the program runs with one and with three workers.
-//! - A worker acts on the current state in the indexer, not on the event. A deleted object and one that never
-//!   existed are the same case.
-//! - A failed item is retried with a growing delay, and is dropped after five retries.
-//! - `mypod` is a pod that the controller knew in its last run. It was deleted meanwhile, and the server
-//!   reports no event for it. The first list does not contain it, so the informer delivers its deletion.
+//! - A name is processed by one worker at a time. Several events that arrive before a name is processed are
+//!   processed once. The program runs with one and with three workers; the result is the same.
+//! - A worker acts on the current state in the indexer, not on the event. It treats a deleted pod like a pod
+//!   that never existed.
+//! - A failed item is retried with an increasing delay, and is dropped after five retries.
+//! - `mypod` simulates a pod that was deleted while the controller was stopped. The controller passes `mypod`
+//!   to the informer as a known object. The first list does not contain `mypod`, so the informer delivers its
+//!   deletion.
 //!
 //! `cargo run -p kube-informer --example pod_workqueue [-- --kubeconfig FILE --context NAME]`
 
@@ -41,7 +43,8 @@ use self::{cluster::Cluster, pods::Pods, transcript::Transcript};
 
 const RETRIES_MAX: u32 = 5;
 
-/// Adds the name of each changed object to the queue, and reports missed deletions.
+/// Event handler that adds the name of each changed pod to the queue, and prints deletions whose watch event
+/// was missed.
 struct Queueing {
     enqueue: Enqueue,
     output: Transcript,
@@ -75,7 +78,8 @@ async fn pod_workqueue() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a controller with this number of workers; the cluster has no pods of it before and after.
+/// Runs a controller with `workers` workers. The example's pods on the cluster are deleted before and after
+/// the run.
 async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     let output = Transcript::new();
     output.say(format!("Workers: {workers}"));
@@ -127,7 +131,7 @@ async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     ours.clear().await
 }
 
-/// A pod that the controller knew in its last run; only its name matters.
+/// Returns a pod that simulates a known object from an earlier run. Only the name of the pod is used.
 fn known_last_time(name: &str) -> Pod {
     Pod {
         metadata: ObjectMeta {
@@ -139,7 +143,7 @@ fn known_last_time(name: &str) -> Pod {
     }
 }
 
-/// Processes items until the queue is shut down.
+/// Processes names from the queue until the queue is shut down.
 async fn work(queue: RateLimitingQueue<ObjectName>, pods: Indexer<Pod>, output: Transcript) {
     while let Some(item) = queue.get().await {
         let (name, failures) = (item.key(), item.requeues());
@@ -163,7 +167,8 @@ async fn work(queue: RateLimitingQueue<ObjectName>, pods: Indexer<Pod>, output: 
     }
 }
 
-/// Reconciles one pod; a label of the pod makes it fail for demonstration.
+/// Reconciles one pod and returns a line to print. The pod's label `fails` makes it return an error, for
+/// demonstration.
 fn sync(pods: &Indexer<Pod>, name: &ObjectName, failures: u32) -> anyhow::Result<String> {
     let Some(pod) = pods.get(name) else {
         return Ok(format!("Pod {name} does not exist anymore"));
@@ -178,7 +183,8 @@ fn sync(pods: &Indexer<Pod>, name: &ObjectName, failures: u32) -> anyhow::Result
     }
 }
 
-/// Changes pods, and waits for each change, so that the output is the same in each run.
+/// Creates, changes and deletes pods, and waits for the controller after each change, so that every run
+/// prints the same lines.
 async fn act(ours: &Pods, output: Transcript) -> anyhow::Result<()> {
     let synced = |pod: Pod| {
         let meta = pod.metadata;

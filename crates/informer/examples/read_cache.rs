@@ -1,7 +1,7 @@
-//! The ways to read an informer's cache: by name, by labels, by index, and as a snapshot.
+//! Reads an informer's cache by name, by labels, by an index, and from a snapshot.
 //!
-//! No read sends a request or blocks, and each read is consistent: a snapshot does not change when the cache
-//! does.
+//! A read neither sends a request nor blocks. Each read sees one consistent state. A snapshot does not change
+//! when the cache changes.
 //!
 //! `cargo run -p kube-informer --example read_cache [-- --kubeconfig FILE --context NAME]`
 

@@ -1,7 +1,6 @@
-//! A reflector without an informer: it lists and watches without a queue or handlers.
+//! Runs reflectors without an informer: a reflector lists and watches, and has no queue and no handlers.
 //!
-//! One reflector writes to an indexer, and another one to a custom store, which determines when a change is
-//! applied.
+//! The first reflector writes to an indexer. The second reflector writes to a custom store.
 //!
 //! `cargo run -p kube-informer --example reflector [-- --kubeconfig FILE --context NAME]`
 
@@ -75,7 +74,7 @@ async fn into_an_indexer(source: ListWatch<Pod>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A store that counts the pods of each tier, and keeps no other data of them.
+/// A custom store that counts pods by their label `tier`. It stores only the name and the tier of each pod.
 struct Census {
     tiers: BTreeMap<ObjectName, String>,
     counts: watch::Sender<BTreeMap<String, usize>>,
@@ -139,7 +138,7 @@ async fn into_a_store_of_ones_own(source: ListWatch<Pod>, ours: &Pods) -> anyhow
     outcome
 }
 
-/// Waits until the counts equal these.
+/// Waits until the number of pods per tier equals `expected`.
 async fn shows(
     counted: &mut watch::Receiver<BTreeMap<String, usize>>,
     expected: &[(&str, usize)],

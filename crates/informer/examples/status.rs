@@ -1,6 +1,6 @@
-//! The status of an informer: its activity, its last error, and its objects that do not decode.
+//! Reads the status of an informer: its activity, its last error, and the objects that can't be decoded.
 //!
-//! The error of a failed wait contains the same status, and so the reason.
+//! If the wait for the sync fails, the error contains the same status, which shows the reason.
 //!
 //! `cargo run -p kube-informer --example status [-- --kubeconfig FILE --context NAME]`
 
@@ -34,10 +34,11 @@ use self::{cluster::Cluster, transcript::Transcript};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The label on the config maps that the program creates.
+/// Label of the config maps that the program creates.
 const LABEL: &str = "kube-informer-example";
 
-/// A config map with the fields that this program requires; some config maps do not decode into it.
+/// A config map whose data values must be `low` or `high`. A config map with other values can't be decoded
+/// into this type.
 #[derive(Clone, Debug, Deserialize, Resource)]
 #[resource(inherit = ConfigMap, crates(kube_core = "kube_core"))]
 struct Limits {
@@ -116,9 +117,9 @@ async fn an_informer_from_start_to_stop(client: Client, output: Transcript) -> a
     output.shows(&["limits: Watching", "limits: Stopped"]).await
 }
 
-/// Prints the activity of an informer whenever it changes, until the informer ends.
+/// Prints the activity of an informer whenever the activity changes, until the informer stops.
 ///
-/// A short activity may be missed, because a status is a state, not an event.
+/// An activity that ends quickly may not be printed, because a status is the current state and not an event.
 async fn tell(name: &'static str, mut status: StatusReader, output: Transcript) {
     let mut told = None;
     while let Some(now) = status.wait_for(|now| Some(now.activity()) != told).await {
@@ -140,7 +141,8 @@ async fn tell(name: &'static str, mut status: StatusReader, output: Transcript) 
     }
 }
 
-/// Runs an informer of a kind that the server does not know: it retries, but the wait fails at once.
+/// Runs an informer of a kind that the server does not serve. The informer retries, but the wait for the sync
+/// fails immediately.
 async fn an_informer_of_an_unknown_kind(client: Client, output: Transcript) -> anyhow::Result<()> {
     let kind = GroupVersionKind::gvk("kube-informer.example.com", "v1", "Nonesuch");
     let resource = ApiResource::from_gvk_with_plural(&kind, "nonesuches");

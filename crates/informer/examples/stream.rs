@@ -1,7 +1,7 @@
-//! The events of an informer as a stream, for programs that use a loop instead of callbacks.
+//! Receives the events of an informer as a stream, for programs that use a loop instead of handlers.
 //!
-//! The stream delivers the current objects first, then `Synced`, then all later changes. It ends with the
-//! informer.
+//! The stream delivers the current objects first, then `Synced`, then all later changes. The stream ends when
+//! the informer stops.
 //!
 //! `cargo run -p kube-informer --example stream [-- --kubeconfig FILE --context NAME]`
 
@@ -69,9 +69,10 @@ async fn stream() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints events, and responds to each with the next change, until the second pod is deleted.
+/// Prints events until `pod-2` is deleted. Labels `pod-1` after the sync, and deletes `pod-2` after that
+/// update.
 ///
-/// It fails if one of the two pods was added twice.
+/// Returns an error if the number of additions is not two when `pod-2` is deleted.
 async fn follow(
     events: &mut Subscription<Pod>,
     ours: &Pods,

@@ -1,11 +1,11 @@
-//! How to test a program that uses informers: with an embedded API server and virtual time.
+//! Shows how to test a program that uses informers, with an embedded API server and paused tokio time.
 //!
-//! The server runs in the same process. Nothing is mocked, no socket is opened, and an hour of waiting passes
-//! at once.
+//! The server runs in the same process and has no socket. The time is virtual, so an hour of waiting takes no
+//! real time.
 //!
-//! The body of `test_with_server` can be that of a `#[tokio::test(start_paused = true)]`. It shows that a
-//! deletion is delivered even if it happened while the watch was disconnected and the server no longer has the
-//! event.
+//! The function `test_with_server` can be the body of a `#[tokio::test(start_paused = true)]`. It shows that
+//! the informer delivers a deletion that happened while the watch was disconnected, even if the server no
+//! longer has the event.
 //!
 //! `cargo run -p kube-informer --example test_with_server`
 

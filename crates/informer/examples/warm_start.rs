@@ -1,8 +1,7 @@
-//! A program that restarts with a saved cache.
+//! Shows a warm start: the second run of a program loads the cache that the first run saved.
 //!
-//! The second run loads the cache that the first run saved, and receives only the changes since then.
-//!
-//! Both runs are in one program here, so that the output shows them together.
+//! The second run then receives only the changes since the save. The example executes both runs in one
+//! process, so that the output shows both.
 //!
 //! `cargo run -p kube-informer --example warm_start [-- --kubeconfig FILE --context NAME]`
 
@@ -67,7 +66,8 @@ async fn warm_start() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One run of the program: it ends when the cache has this number of pods.
+/// Executes one run of the program until the cache contains `count` pods. Returns whether the run loaded a
+/// saved cache.
 async fn run(client: Client, folder: &Path, count: usize) -> anyhow::Result<WarmStart> {
     let pods = ListWatch::<Pod>::new(client).labels(&format!("{LABEL}=warm-start").parse()?);
     // Change the version with every change of the type or the transform; a store with another version is not
@@ -108,7 +108,7 @@ async fn reach(informer: &SharedInformer<Pod>, count: usize) -> anyhow::Result<(
         .with_context(|| format!("the cache does not reach {count} pods"))
 }
 
-/// A directory of this run, removed at its end.
+/// The temporary directory for the saved cache. It is removed when the value is dropped.
 struct Folder(PathBuf);
 
 impl Folder {

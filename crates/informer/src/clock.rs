@@ -1,13 +1,15 @@
-//! Computes points in time without overflow, even if a user's duration means "for ever".
+//! Computes points in time without overflow, even for durations that mean "for ever".
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Duration until a point in time that is never reached: thirty years, which tokio's timers accept.
+/// Maximum duration added to a point in time: thirty years, which is never reached and which tokio's timers
+/// accept.
 const FOR_EVER: Duration = Duration::from_secs(86_400 * 365 * 30);
 
-/// Returns the point in time `duration` after `from`, or thirty years after `from` if the sum overflows.
+/// Returns the point in time `duration` after `from`. A duration of more than thirty years counts as thirty
+/// years.
 pub(crate) fn after(from: Instant, duration: Duration) -> Instant {
     from + duration.min(FOR_EVER)
 }

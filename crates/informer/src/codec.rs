@@ -1,10 +1,12 @@
-//! [`Codec`] splits the body of a list or a watch into objects, and [`Encoded`] reads one object.
+//! Splits the body of a list or a watch into objects ([`Codec`]), and reads the bytes of one object
+//! ([`Encoded`]).
 //!
-//! Guarantees: the result for an object depends on its bytes alone, and a failure affects that object alone. A
-//! splitter buffers at most one unfinished object. No error quotes a value of an object.
+//! Guarantees: the result of reading an object depends only on the object's bytes, and a failure does not
+//! affect other objects. A splitter buffers at most one unfinished object. No error quotes a value of an
+//! object.
 //!
-//! The module sends no requests and keeps no state between two bodies. It reads a body with an unknown
-//! content type as JSON.
+//! The module sends no requests, and keeps no state between two response bodies. A body with an unknown
+//! content type is read as JSON.
 
 mod frame;
 mod identity;
@@ -34,8 +36,10 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    /// Returns the codec for a response with this content type. Servers and proxies label JSON in many ways,
-    /// so a response with an unknown content type is read as JSON.
+    /// Returns the codec for a response with the given content type.
+    ///
+    /// A response with an unknown content type is read as JSON, because servers and proxies label JSON in
+    /// many ways.
     ///
     /// # Errors
     /// The content type names an encoding of the Kubernetes API that the library does not support.
@@ -64,7 +68,7 @@ impl Codec {
         }
     }
 
-    /// Serializes an object; returns `None` if its type can't be serialized.
+    /// Returns the bytes of an object in this encoding; `None` if the object can't be serialized.
     #[cfg(feature = "packed")]
     pub(crate) fn encode(self, object: &impl serde::Serialize) -> Option<Vec<u8>> {
         match self {
@@ -72,7 +76,7 @@ impl Codec {
         }
     }
 
-    /// Wraps the bytes of one object in this encoding, so that they can be read.
+    /// Returns an [`Encoded`], which reads the bytes of one object in this encoding.
     pub(crate) fn object(self, bytes: &[u8]) -> Encoded<'_> {
         Encoded { codec: self, bytes }
     }
@@ -104,29 +108,31 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Counts the arrays and maps in the object.
+    /// Returns the number of arrays and maps in the object.
     pub(crate) fn parts(self) -> usize {
         match self.codec {
             Codec::Json => crate::json::parts(self.bytes),
         }
     }
 
-    /// Compares the kind that the object states with the expected kind.
+    /// Compares the API version and kind in the object with those that the informer expects.
     pub(crate) fn named(self, expected: &Expected) -> Named {
         match self.codec {
             Codec::Json => json::named(self.bytes, expected),
         }
     }
 
-    /// Returns the byte position of the value of `metadata`, if `metadata` is the object's first field, as in
-    /// list items without a kind.
+    /// Returns the byte position of the value of `metadata`, if `metadata` is the object's first field.
+    ///
+    /// List items without a kind usually begin with `metadata`.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
         }
     }
 
-    /// Returns the bytes of the object with `stamp`, the JSON text of its API version and kind, inserted.
+    /// Returns the bytes of the object with `stamp`, the JSON text of API version and kind, as its first
+    /// fields.
     pub(crate) fn with_kind(self, stamp: &str) -> Vec<u8> {
         match self.codec {
             Codec::Json => json::with_kind(self.bytes, stamp),
@@ -140,15 +146,17 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Reads the object's identity from its metadata, whose value begins at byte `at`. With `is_quick`,
-    /// fields outside the identity are skipped without validation.
+    /// Reads the object's identity from the value of `metadata`, which begins at byte `at`.
+    ///
+    /// With `is_quick`, metadata fields outside the identity are skipped without validation.
     pub(crate) fn identity_at(self, at: usize, is_quick: bool) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_at(self.bytes, at, is_quick),
         }
     }
 
-    /// Reads the object's identity from its metadata alone, so that the rest of the object may be invalid.
+    /// Reads the object's identity from its metadata, even if the rest of the object is invalid.
+    ///
     /// Parses the whole object if the metadata can't be located.
     pub(crate) fn identity_in_place(self) -> Option<Identity<'a>> {
         match self.codec {
@@ -156,15 +164,17 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Whether this bookmark ends the initial events of a watch: its annotation `k8s.io/initial-events-end`
-    /// is `"true"`.
+    /// Returns whether the object is the bookmark that ends the initial events of a watch.
+    ///
+    /// In such a bookmark, the annotation `k8s.io/initial-events-end` is `"true"`.
     pub(crate) fn ends_initial_events(self) -> bool {
         match self.codec {
             Codec::Json => json::ends_initial_events(self.bytes),
         }
     }
 
-    /// Returns the bytes of the object without its pruned fields; invalid JSON is returned unchanged.
+    /// Returns the bytes of the object without the fields that `pruning` drops; invalid JSON is returned
+    /// unchanged.
     pub(crate) fn cut(self, pruning: &Pruning) -> Cow<'a, [u8]> {
         match self.codec {
             _ if pruning.is_empty() => Cow::Borrowed(self.bytes),
@@ -172,9 +182,11 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Like [`Encoded::cut`], but uses `identity`, which was read from the same bytes, to locate the pruned
-    /// fields. Returns `None` if `pruning` drops fields other than the annotations and managed fields that
-    /// the identity locates.
+    /// Like [`Encoded::cut`], but locates the dropped fields by `identity`, which was read from the same
+    /// bytes.
+    ///
+    /// Returns `None` if `pruning` drops fields outside the annotations and managed fields, which `identity`
+    /// locates.
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,

@@ -1,8 +1,10 @@
-//! [`Comparison`]: compares a snapshot of a store with the server's objects at the same revision.
+//! Compares a snapshot of a store with the server's objects at the same revision ([`Comparison`]).
 //!
 //! Objects are compared by name, uid and revision. The snapshot and the server's list have the same revision,
-//! so neither contains later changes, and any difference means that the store has lost changes. This module
-//! sends no requests. It does not keep the server's objects, only one pointer per object of the snapshot.
+//! so neither contains later changes, and any difference means that the store has lost changes.
+//!
+//! A `Comparison` keeps one pointer per object of the snapshot, and none of the server's objects. It sends no
+//! requests: [`ConsistencyCheck`] requests the list.
 
 mod check;
 
@@ -21,7 +23,8 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Compares the objects of one source in a snapshot with the objects that the server lists, one by one.
+/// Compares the objects of one source (a list and its watch) in a snapshot with the objects that the server
+/// lists.
 pub(crate) struct Comparison<'a, K> {
     snapshot: &'a Snapshot<K>,
     source: SourceId,
@@ -34,8 +37,9 @@ pub(crate) struct Comparison<'a, K> {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) difference: Difference,
-    /// Hash of the names and revisions of all different objects, independent of their order. Two comparisons
-    /// with equal fingerprints found the same difference.
+    /// Hash of the names and revisions of all different objects, independent of their order.
+    ///
+    /// Two comparisons with equal fingerprints found the same difference.
     pub(crate) fingerprint: u64,
 }
 
@@ -57,13 +61,14 @@ impl<'a, K> Comparison<'a, K> {
         }
     }
 
-    /// Returns the revision of the source in the snapshot. The server's list must have the same revision.
+    /// Returns the revision of the source in the snapshot, which the server's list must also have.
     pub(crate) fn revision(&self) -> &ResourceVersion {
         &self.found.difference.revision
     }
 
-    /// Compares one object from the server's list with the snapshot. The object may be complete or only
-    /// metadata.
+    /// Compares one object from the server's list with the snapshot.
+    ///
+    /// The list may contain complete objects or only their metadata.
     ///
     /// # Errors
     /// Returns an error if the object has no readable name.
@@ -101,8 +106,9 @@ impl<'a, K> Comparison<'a, K> {
         Ok(())
     }
 
-    /// Ends the comparison, after [`see`](Self::see) was called with each object of the server. Returns the
-    /// differences, or `None` if there are none.
+    /// Ends the comparison, and returns the differences; `None` if there are none.
+    ///
+    /// The caller must have called [`see`](Self::see) with each object that the server listed.
     pub(crate) fn finish(mut self) -> Option<Found> {
         let (snapshot, source) = (self.snapshot, self.source);
         let own = || {

@@ -1,10 +1,10 @@
-//! [`Controller`]: runs an informer, with a loop that moves changes from the queue to the store and the
+//! Runs an informer ([`Controller`]), with a loop that moves changes from the queue to the store and the
 //! handlers.
 //!
 //! This controller is not a reconciler. Use a [`workqueue`](crate::workqueue) to act on the cluster.
 //!
-//! One task owns the queue, the store and the processor, so changes pass through them without a lock. Other
-//! tasks send commands, which the loop executes between two batches.
+//! One task owns the queue, the store and the processor, which delivers changes to handlers. Changes pass
+//! through them without a lock. Other tasks send commands, which the loop executes between two batches.
 //!
 //! Use [`Config`] for a controller that passes deltas to a function, without a store and handlers.
 
@@ -64,7 +64,7 @@ use crate::{
     status::{FailureCause, StatusReader, WaitForSync},
 };
 
-/// A request to the informer's loop, which the loop executes between two batches.
+/// A command for the informer's loop, which the loop executes between two batches.
 pub(crate) enum Command<K> {
     AddListener(Listener<K>, Option<BoxFuture<'static, ()>>),
     RemoveListener(ListenerId),
@@ -72,18 +72,23 @@ pub(crate) enum Command<K> {
         Box<IndexBuild<K>>,
         oneshot::Sender<Result<Vec<IndexToken>, DuplicateIndex>>,
     ),
-    /// Removes an index and replies with it, so that the caller frees its memory and not the loop.
+    /// Removes an index and returns the index in the reply, so that the caller frees its memory instead of
+    /// the loop.
     RemoveIndex(
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
     ),
-    /// Requests a reply at a time when every change that readers can see is also in the buffers of the
-    /// handlers.
+    /// Requests a reply. At the time of the reply, every change that readers can see is also in the handlers'
+    /// buffers.
     Settle(oneshot::Sender<()>),
-    /// Applies the lists of a saved store, one per source. Replies when all their objects are in the store.
+    /// Applies the lists of a saved store, one list per source.
+    ///
+    /// The loop replies when all objects in the lists are in the store.
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
-    /// Requests a snapshot in which the objects of each source match its revision, to save it or to compare
-    /// it with the server. Replies when such a snapshot is available, or with the reason why there is none.
+    /// Requests a snapshot of the store in which the objects of each source match the source's revision.
+    ///
+    /// The loop replies when such a snapshot is available, or with the reason why there is none. Snapshots
+    /// are saved or compared with the server.
     Snapshot(oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>),
     /// Reports that a stored object failed to decode when it was read. Only the first failing read of an
     /// object's state sends this command.
@@ -106,13 +111,13 @@ pub(crate) struct Parts<K> {
     pub(crate) queue: Lent<Box<dyn Queue<K>>>,
     pub(crate) indexer: Lent<IndexerWriter<K>>,
     pub(crate) processor: Processor<K>,
-    /// `Some` if mutation detection is enabled.
+    /// Detects objects that handlers have modified; `None` if mutation detection is disabled.
     pub(crate) mutation_detector: Option<MutationDetector<K>>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command<K>>,
     pub(crate) deltas: mpsc::Receiver<Delta<K>>,
     pub(crate) bounds: Bounds,
     pub(crate) report: Reporter,
-    /// Notified after each batch, once the batch is visible to readers.
+    /// Notified after each batch, when readers can see the batch.
     pub(crate) applied: Arc<Notify>,
 }
 
@@ -193,7 +198,8 @@ where
         self.report.status.reader()
     }
 
-    /// Sets how long a shutdown may take to deliver the events that still wait for handlers.
+    /// Sets the maximum time that a shutdown takes to deliver the events that wait in the buffers of
+    /// handlers.
     ///
     /// By default, such events are discarded, and their number is added to
     /// [`Status::discarded`](crate::status::Status::discarded).
@@ -202,9 +208,10 @@ where
         self
     }
 
-    /// Suspends the informer while the definition of its kind (the CRD) is deleted and the
-    /// server responds with 404 to requests for the kind. The suspended informer reports its objects as
-    /// deleted.
+    /// Suspends the informer while the CRD of its kind is deleted and the server responds with 404 to
+    /// requests for the kind.
+    ///
+    /// A suspended informer reports its objects as deleted.
     #[cfg_attr(
         not(feature = "client"),
         expect(dead_code, reason = "only a factory follows definitions")
@@ -215,7 +222,8 @@ where
     }
 }
 
-/// The state of the informer's loop. One task owns it, and with it all mutable state of the informer.
+/// The state of the informer's loop, which contains all mutable state of the informer. One task owns this
+/// value.
 struct Serving<K> {
     parts: Parts<K>,
     sources: usize,
@@ -223,17 +231,19 @@ struct Serving<K> {
     arrived: BTreeSet<SourceId>,
     /// Sources whose first list is in the store.
     listed: BTreeSet<SourceId>,
-    /// The conditions that remain until a store loaded by a warm start counts as confirmed by the server;
+    /// The conditions that remain until the server has confirmed a store loaded by a warm start.
+    ///
     /// `None` if no store was loaded.
     unconfirmed: Option<Unconfirmed>,
-    /// Pending requests for a snapshot of the store.
+    /// Channels for the replies to pending requests for a snapshot of the store.
     snapshot_requests: Vec<oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>>,
-    /// Number of changes to pop from the queue until the last resync is delivered. The next resync starts
-    /// only when this is 0. Otherwise each resync would requeue the objects that were just delivered, and a
-    /// queue at its capacity would accept no new changes.
+    /// Number of changes to pop from the queue until the last resync is delivered.
+    ///
+    /// The next resync starts only when this number is 0. Otherwise each resync would requeue the objects
+    /// that were just delivered, and a queue at its capacity would accept no new changes.
     resyncing: usize,
     notes: StatusNotes,
-    /// Limits the logs about objects for which the queue's key function failed.
+    /// Limits the rate of logs about objects for which the queue's key function failed.
     keyless: LogLimiter,
     phase: watch::Receiver<Phase>,
 }
@@ -286,9 +296,9 @@ where
         self.close().await;
     }
 
-    /// Pops changes from the queue, applies them to the store and delivers them, until about one batch is
-    /// done, the queue is empty, or a handler's buffer is full.
+    /// Pops changes from the queue, applies them to the store and delivers them to the handlers.
     ///
+    /// Stops after about one batch of changes, when the queue is empty, or when a handler's buffer is full.
     /// Returns whether the queue may contain more changes to pop.
     async fn pop(&mut self) -> bool {
         let batch = self.parts.bounds.batch;
@@ -408,7 +418,8 @@ where
         }
     }
 
-    /// Executes one command. Returns the following command, if the execution has already received it.
+    /// Executes one command. Returns the next command if the execution has already received it from the
+    /// channel.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,

@@ -1,8 +1,8 @@
-//! Decodes the bytes of a frame, one list item or one event, into an [`Object`].
+//! Decodes the bytes of a frame (one list item or one watch event) into an [`Object`].
 //!
 //! Guarantees: each object is decoded once, for any number of handlers and informer handles. If an object
 //! does not decode, or its transform fails, the result is a broken [`Object`] with the error; other objects
-//! are not affected. A packed or lazy cache decodes objects when they are read.
+//! are not affected. With a packed or lazy cache, objects are decoded when they are read.
 
 mod known;
 mod restore;
@@ -36,15 +36,16 @@ pub type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 pub(crate) struct Decoder<K> {
     transform: Option<Transform<K>>,
     expected: Arc<Expected>,
-    /// Whether objects of events must state their kind, because the type `K` is dynamic and does not
-    /// determine it. List items need not.
+    /// Whether `K` is a dynamic type, which does not determine the kind of an object.
+    ///
+    /// If so, the informer's API version and kind are inserted into an object that states no kind.
     is_dynamic: bool,
     pruning: Pruning,
     form: Form<K>,
 }
 
 impl<K> Decoder<K> {
-    /// Sets the fields to prune from every object.
+    /// Sets the fields that are removed from every object before it is decoded.
     pub(crate) fn pruning(self, pruning: Pruning) -> Self {
         Self { pruning, ..self }
     }
@@ -54,8 +55,9 @@ impl<K> Decoder<K> {
         Self { form, ..self }
     }
 
-    /// Returns a decoder for objects whose events must not be delayed: slow work is left to the form's
-    /// [`Housekeeping`](crate::object::Housekeeping).
+    /// Returns a decoder for objects whose events must not be delayed.
+    ///
+    /// This decoder leaves slow work to the [`Housekeeping`](crate::object::Housekeeping) of the form.
     pub(crate) fn urgent(self) -> Self {
         Self {
             form: self.form.urgent(),
@@ -73,7 +75,9 @@ impl<K> Decoder<K> {
         kept.collect()
     }
 
-    /// Whether objects are decoded only when they are read. This is so with a lazy or packed cache.
+    /// Returns whether objects are decoded only when they are read, as with a lazy or packed cache.
+    ///
+    /// A transform requires that objects are decoded immediately.
     fn is_on_demand(&self) -> bool {
         !self.form.is_decoded() && self.transform.is_none()
     }
@@ -91,7 +95,7 @@ pub(crate) enum Decoded<K> {
     OtherKind(OtherKind),
 }
 
-/// An object that states another kind than the informer requested.
+/// An object whose API version and kind are not those that the informer requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherKind {
     /// The name of the object, if it has one.
@@ -101,8 +105,9 @@ pub(crate) struct OtherKind {
 }
 
 impl<K> Decoded<K> {
-    /// Whether the object could not be read and its bytes contain no valid name or no valid revision, so that
-    /// an object has changed, but it is unknown which object or to which state.
+    /// Returns whether the object is unreadable, and its bytes contain no valid name or no valid revision.
+    ///
+    /// In this case, the caller does not know which object has changed, or to which revision.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
@@ -134,8 +139,9 @@ where
         }
     }
 
-    /// Decodes an item of a list. If the store already has this state of the object, according to `known`,
-    /// the item is not decoded.
+    /// Decodes an item of a list.
+    ///
+    /// If the store already has this state of the object, according to `known`, the item is not decoded.
     pub(crate) fn item(&self, encoded: Encoded<'_>, known: Option<&KnownStates<K>>) -> Decoded<K> {
         // Items of built-in kinds state no kind. A search for it would take a large part of the decoding time.
         if !self.is_dynamic
@@ -147,8 +153,9 @@ where
         self.object(encoded, known)
     }
 
-    /// Returns `decoded`, or [`Decoded::OtherKind`] if the object failed to decode because it is of another
-    /// kind. The object was decoded without a check of its kind.
+    /// Returns `decoded`, or [`Decoded::OtherKind`] if the object is not valid because it has another kind.
+    ///
+    /// The object was decoded without a check of its kind.
     fn unless_other(&self, decoded: Decoded<K>, encoded: Encoded<'_>) -> Decoded<K> {
         match &decoded {
             Decoded::Object(object) if object.broken().is_none() => decoded,
@@ -160,8 +167,9 @@ where
         }
     }
 
-    /// Checks the kind of an object from an event or a list, and decodes the object. If the store already has
-    /// this state of the object, according to `known`, the object is not decoded.
+    /// Checks the kind of an object from an event or a list, and decodes the object.
+    ///
+    /// If the store already has this state of the object, according to `known`, the object is not decoded.
     pub(crate) fn object(
         &self,
         encoded: Encoded<'_>,
@@ -181,8 +189,9 @@ where
         }
     }
 
-    /// Returns the object's identity, if it is needed before decoding and the byte position of the metadata,
-    /// `at`, is known.
+    /// Returns the object's identity if it is needed before decoding; `None` otherwise.
+    ///
+    /// Also returns `None` if `at`, the byte position of the metadata, is not known.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,
@@ -194,8 +203,9 @@ where
         encoded.identity_at(at.filter(|_| is_wanted)?, is_unread)
     }
 
-    /// Decodes an object whose kind is the expected one or is not stated. `identity`, if there is one, must
-    /// be read from the same bytes.
+    /// Decodes an object that has the expected kind or states no kind.
+    ///
+    /// `identity`, if given, must be read from the same bytes.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,
@@ -299,8 +309,10 @@ fn broken<K>(encoded: Encoded<'_>, field: &str, reason: &str) -> Decoded<K> {
     Decoded::Object(Object::from_broken(name, &identity, error))
 }
 
-/// Returns the reason why an object can't be stored: its name can't be printed, or its revision can't be sent
-/// back in a request. Returns `None` if both are valid.
+/// Returns an error if an object can't be stored, because its name or its revision is too long or has control
+/// characters.
+///
+/// Returns `None` if both are valid.
 fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     if !name.is_fit() {
         let reason = format!("longer than {NAME_BYTES} bytes, or with control characters,");
@@ -312,7 +324,7 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     })
 }
 
-/// Creates an object that stores its bytes, and decodes only its identity.
+/// Creates an object that keeps its undecoded bytes; only its identity is decoded.
 ///
 /// Errors in the rest of the object are detected when the object is read. Returns `None` if the identity
 /// can't be read; the caller then decodes the whole object to find the error.
@@ -332,13 +344,13 @@ fn unread<K>(
 /// Decodes an object as a `K`.
 ///
 /// # Errors
-/// The object does not decode as a `K`, or the `Deserialize` of `K` panicked. The error quotes nothing of the
-/// object.
+/// The object does not decode as a `K`, or the `Deserialize` of `K` panicked. The error quotes no value of
+/// the object.
 pub(crate) fn open<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<K, Unfit> {
     confined(|| encoded.decode()).unwrap_or_else(|Panicked| Err(panicked()))
 }
 
-/// Like [`open`], and estimates the object's heap memory in bytes.
+/// Like [`open`], and also estimates the heap memory of the decoded object in bytes.
 pub(crate) fn measured<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<Measured<K>, Unfit> {
     confined(|| encoded.measured()).unwrap_or_else(|Panicked| Err(panicked()))
 }

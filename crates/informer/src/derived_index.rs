@@ -1,30 +1,34 @@
-//! An index of objects by values from objects of another kind, such as pods by the zone of their node.
+//! A derived index: an index of one kind of objects by values computed from objects of another kind. An
+//! example is an index of pods by the zone of their node.
 //!
-//! The index is separate from the two stores. It is maintained by two handlers, one at each informer. Reads
-//! do not wait for the handlers. Infrequent queries need no index: [`indexer`](crate::indexer) shows how to
-//! query two caches.
+//! The index is separate from the stores of the two informers. Two handlers maintain the index, one
+//! registered with each informer. Reads of the index do not wait for the handlers. Infrequent queries need no
+//! index: [`indexer`](crate::indexer) shows how to query two caches.
 //!
 //! # Guarantees
 //!
 //! - The index converges to the state of the two caches. Each cache may be ahead of the index by the events
-//!   that the cache's handler has not received yet. The result does not depend on the order of changes in the
-//!   two caches.
-//! - A change of an object re-evaluates that object only. An addition, change or deletion of another object
-//!   re-evaluates the objects that depend on it, and no others. An evaluation reads the caches of that time.
-//! - If a function fails or panics for an object, the index omits that object until it or a dependency
-//!   changes; [`DerivedIndex::errors`] returns the reason. Other objects are not affected.
-//! - For an object that can't be decoded, the index uses its last good state, which is the state that
-//!   handlers received. Without a good state, the object counts as absent.
-//! - Functions are called neither under a lock nor by readers.
+//!   that the index's handler for that cache has not received yet. The final content does not depend on the
+//!   order of changes in the two caches.
+//! - An event of an indexed object re-evaluates only that object. An event of an object of the other kind
+//!   re-evaluates only the indexed objects that depend on it. An evaluation reads the current state of both
+//!   caches, not the state in the event.
+//! - If a function of the index fails or panics for an object, the index omits that object until the object
+//!   or one of its dependencies changes; [`DerivedIndex::errors`] returns the reason. Other objects are not
+//!   affected.
+//! - For an object that can't be decoded, the index uses the last state that was decoded and delivered to
+//!   handlers. If there is no such state, the index treats the object as absent.
+//! - The functions of the index are called only by its two handlers, and never while a lock is held.
 //!
 //! # Cost
 //!
-//! The index needs two handlers, and two entries per object and value or dependency: one ordered by value, one
-//! ordered by object. The entries share the names of objects. Each value and each name of a dependency is stored
-//! once for all objects. Objects are neither copied nor retained.
+//! The index needs two handlers. It stores two entries for each pair of an object and a value, and two for
+//! each pair of an object and a dependency: one is ordered by the value or dependency, one by the object. The
+//! entries share the names of objects. Each value and each name of a dependency is stored once for all
+//! objects. The index neither copies nor retains objects.
 //!
-//! An object is evaluated once per event of its handler. At the start it is evaluated again for each dependency
-//! that the other handler receives later.
+//! An object is evaluated once per event of the object itself, and once per event of each of its
+//! dependencies. The initial `Added` events count too.
 //!
 //! # Example
 //!
@@ -90,11 +94,13 @@ use crate::{
     status::{SyncError, WaitForSync},
 };
 
-/// An index of objects by values from objects of another kind; clones share the same index.
+/// An index of objects of one kind by values computed from objects of another kind; clones share the index.
 ///
-/// Dropping the last clone removes both handlers. An evaluation in progress completes, and no other
-/// evaluation starts. When an informer stops, the index stays readable but receives no more events of that
-/// informer. Events that its handler had not received are missing.
+/// Two handlers maintain the index, one registered with the informer of each kind. Dropping the last clone
+/// removes both handlers. An evaluation in progress completes, and no other evaluation starts.
+///
+/// When one of the informers stops, the index stays readable but receives no more events of that informer.
+/// Events that the informer had not delivered when it stopped are missing from the index.
 #[derive_where(Clone)]
 pub struct DerivedIndex<K> {
     inner: Arc<Inner<K>>,
@@ -120,19 +126,23 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Adds an index of this informer's objects by values from objects of another informer.
+    /// Adds an index of this informer's objects by values computed from objects of the informer `others`.
     ///
-    /// `depends_on` returns the names of the other objects that an object depends on: none, one or many, whether
-    /// or not they exist. `values` returns the object's values. It receives the dependencies that were found, in
-    /// the same order. Both functions may be called at any time and by two tasks. They should depend on their
-    /// arguments only, because nothing else triggers a new call.
+    /// `depends_on` returns the names of the objects of `others` that an object of this informer depends on:
+    /// none, one or many, whether or not they exist. `values` returns the values under which the object is
+    /// indexed. Its second argument contains the dependencies that exist, in the order of the names from
+    /// `depends_on`.
+    ///
+    /// Both functions may be called at any time and by two tasks at once. Their results should depend only on
+    /// their arguments, because the index calls them again only after an event of the object or of a
+    /// dependency.
     ///
     /// An index can be added at any time, also before the [`Controller`](crate::Controller) runs.
-    /// [`DerivedIndex::wait_for_sync`] waits until it covers the initial objects. The other informer may be this
-    /// one.
+    /// [`DerivedIndex::wait_for_sync`] waits until the index covers the initial objects of both informers.
+    /// `others` may be this informer.
     ///
     /// # Errors
-    /// One of the two informers has stopped.
+    /// Returns [`Stopped`] if one of the two informers has stopped.
     pub fn derived_index<O, D, V>(
         &self,
         name: &str,
@@ -154,12 +164,14 @@ where
         )
     }
 
-    /// Adds an index like [`derived_index`](SharedInformer::derived_index), with functions that may fail.
+    /// Adds an index like [`derived_index`](SharedInformer::derived_index) does, but with functions that may
+    /// fail.
     ///
-    /// The index omits an object for which a function fails, and [`DerivedIndex::errors`] returns the reason.
+    /// If a function fails for an object, the index omits the object, and [`DerivedIndex::errors`] returns
+    /// the reason.
     ///
     /// # Errors
-    /// As for [`SharedInformer::derived_index`].
+    /// Returns [`Stopped`] if one of the two informers has stopped.
     pub fn try_derived_index<O, D, V, E>(
         &self,
         name: &str,
@@ -210,9 +222,9 @@ where
         });
         let called = format!("derived index {name}");
         let mut handlers = Handlers(Vec::with_capacity(2));
-        // Neither handler merges waiting events. An object is evaluated from the caches, not from the event,
-        // so the index may contain an object whose addition and deletion are both waiting. Merged, the two would
-        // cancel out, and no event would remove the object.
+        // Neither handler merges waiting events. An object is evaluated from the caches, not from the event.
+        // So the index may contain an object whose `Added` and `Deleted` events are both waiting. If these
+        // events were merged, they would cancel out, and no event would remove the object.
         let by = others.handler(Others(Arc::clone(&maintenance)));
         let by = by.name(called.as_str()).resync(std::time::Duration::ZERO);
         handlers.0.push(Box::new(by.register()?));
@@ -231,21 +243,22 @@ where
 }
 
 impl<K> DerivedIndex<K> {
-    /// Returns the index's name, which the names of its handlers and its errors contain.
+    /// Returns the name of the index. The names of its two handlers and its errors contain this name.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Returns the names of the objects that have a value, in order.
+    /// Returns the names of the objects that are indexed under `value`, sorted by name.
     #[doc(alias = "IndexKeys")]
     pub fn names(&self, value: &str) -> Vec<ObjectName> {
         self.inner.board.values().names(value).cloned().collect()
     }
 
-    /// Returns the objects that have a value, in order, in their current state in the cache.
+    /// Returns the objects that are indexed under `value`, sorted by name, in their current state in the
+    /// cache.
     ///
-    /// Objects that have been deleted from the cache or can't be decoded are left out. An object that has changed
-    /// since its evaluation may no longer have the value.
+    /// The result omits objects that have been deleted from the cache and objects that can't be decoded. An
+    /// object that has changed since the index evaluated it may no longer have the value.
     #[doc(alias = "ByIndex")]
     pub fn objects(&self, value: &str) -> Vec<Object<K>> {
         let postings = self.inner.board.values();
@@ -255,34 +268,36 @@ impl<K> DerivedIndex<K> {
         readable.cloned().collect()
     }
 
-    /// Returns the values of an object, sorted and without duplicates.
+    /// Returns the values under which one object is indexed, sorted and without duplicates.
     pub fn values_of(&self, object: &ObjectName) -> Vec<Arc<str>> {
         self.inner.board.values().values(object).to_vec()
     }
 
-    /// Returns the values of all objects, sorted and without duplicates.
+    /// Returns every value under which at least one object is indexed, sorted and without duplicates.
     #[doc(alias = "ListIndexFuncValues")]
     pub fn values(&self) -> Vec<Arc<str>> {
         self.inner.board.values().all_values()
     }
 
-    /// Returns the number of objects with at least one value.
+    /// Returns the number of indexed objects, which are the objects with at least one value.
     pub fn len(&self) -> usize {
         self.inner.board.values().len()
     }
 
-    /// Returns whether no object has a value.
+    /// Returns whether the index contains no object, because no object has a value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the errors of the objects that the index omits because a function failed, in order of the
-    /// objects.
+    /// Returns one error for each object that the index omits because a function failed, sorted by object
+    /// name.
     pub fn errors(&self) -> Vec<IndexError> {
         self.inner.board.errors()
     }
 
-    /// Returns whether both handlers have handled their initial objects. Once true, the result stays true.
+    /// Returns whether both handlers of the index have handled their initial objects.
+    ///
+    /// After the first `true`, the result stays `true`.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         let Handlers(handlers) = &self.inner.handlers;
@@ -292,7 +307,7 @@ impl<K> DerivedIndex<K> {
     /// Waits until [`DerivedIndex::has_synced`] is true. The future does not borrow the index.
     ///
     /// # Errors
-    /// [`SyncError`]: an informer stopped first, or the index was dropped.
+    /// Returns [`SyncError`] if an informer stops before the sync, or if the index is dropped.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the index.
@@ -309,10 +324,11 @@ impl<K> DerivedIndex<K> {
 
     /// Waits until the index reflects the state of both caches at the time of the call, or a newer one.
     ///
-    /// If an informer has stopped, waits until its handler has ended.
+    /// If an informer has stopped, its handler may never process the remaining events. The call then returns
+    /// when that handler has ended.
     ///
     /// # Cancel safety
-    /// Dropping the future only stops waiting.
+    /// Dropping the future only ends the wait; the index is not affected.
     pub async fn settled(&self) {
         let Handlers(handlers) = &self.inner.handlers;
         for handler in handlers {
@@ -321,7 +337,7 @@ impl<K> DerivedIndex<K> {
     }
 }
 
-/// The registrations of both handlers of a derived index; the handlers are removed on drop.
+/// The registrations of both handlers of a derived index; dropping this value removes the handlers.
 struct Handlers(Vec<Box<dyn Handler>>);
 
 impl Drop for Handlers {
@@ -332,7 +348,7 @@ impl Drop for Handlers {
     }
 }
 
-/// A handler's registration, independent of the type of the handler's objects.
+/// The registration of one handler of a derived index, without the type of the objects that it receives.
 trait Handler: Send + Sync {
     fn has_synced(&self) -> bool;
     fn wait_for_sync(&self) -> WaitForSync;

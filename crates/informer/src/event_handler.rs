@@ -1,4 +1,7 @@
-//! The events that a handler receives, and the ways to write a handler: as a type, or as closures.
+//! Event handlers: the events that a handler receives, and the ways to write one, as a type or as closures.
+//!
+//! This module also contains a filter for any handler, and a handler that adds object names to a work queue.
+//! It does not buffer or deliver events; the informer does.
 
 use std::{collections::BTreeSet, future::Future, marker::PhantomData, sync::Arc};
 
@@ -13,38 +16,38 @@ use crate::{
 
 /// An event that an informer delivers to a handler.
 ///
-/// The sequence for one object is `Added`, any number of `Updated`, then `Deleted`; it may then repeat.
-/// `old` is always the state that was delivered last. The cache contains a change before its event is
-/// delivered, and may already contain later changes.
+/// For one object, a handler receives `Added`, then any number of `Updated`, then `Deleted`. The sequence may
+/// then repeat. The field `old` of `Updated` is always the state that this handler received last. The cache
+/// contains a change before its event is delivered, and may already contain later changes.
 #[derive(Debug)]
 #[derive_where(Clone)]
 pub enum Event<K> {
-    /// An object is new to this handler.
+    /// An object was added, or existed when the handler was registered.
     #[doc(alias = "OnAdd")]
     Added {
-        /// The object.
+        /// The added object.
         object: Object<K>,
-        /// Whether the object is part of the initial state of this handler: the first list, or the
-        /// cache at the time of a late registration.
+        /// Whether the object is part of the initial state of this handler. The initial state is the first
+        /// list, or the cache at the time of registration if the handler was registered later.
         #[doc(alias = "isInInitialList")]
         in_initial_list: bool,
     },
     /// An object has a new state.
     ///
-    /// With [`Cause::Resync`], and sometimes with [`Cause::Relist`], the state is unchanged.
+    /// With [`Cause::Resync`], and sometimes with [`Cause::Relist`], the new state equals the old state.
     #[doc(alias = "OnUpdate")]
     Updated {
-        /// The state that was delivered last.
+        /// The state that this handler received last.
         old: Object<K>,
-        /// The new state.
+        /// The current state of the object.
         new: Object<K>,
-        /// The reason for this event.
+        /// The reason for the event: a watch event, a relist or a resync.
         cause: Cause,
     },
-    /// An object was deleted.
+    /// An object was deleted; the value contains the object's name and its last known state.
     #[doc(alias = "OnDelete")]
     Deleted(Deleted<K>),
-    /// All initial `Added` events have been delivered.
+    /// All `Added` events of this handler's initial state have been delivered.
     #[doc(alias = "HasSynced")]
     #[doc(alias = "SingleFileTracker")]
     #[doc(alias = "AsyncTracker")]
@@ -54,8 +57,8 @@ pub enum Event<K> {
 impl<K> Event<K> {
     /// Returns the object of this event.
     ///
-    /// For a deletion, this is the last known state, or `None` if no state is known. Returns `None` for
-    /// [`Event::Synced`].
+    /// For a deletion, the result is the last known state, or `None` if no state is known. For
+    /// [`Event::Synced`], the result is `None`.
     pub fn object(&self) -> Option<&Object<K>> {
         match self {
             Self::Added { object, .. } => Some(object),
@@ -65,7 +68,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// Returns the previously delivered state; `None` unless the event is an update.
+    /// Returns the state that this handler received before an update; `None` for other events.
     pub fn old(&self) -> Option<&Object<K>> {
         match self {
             Self::Updated { old, .. } => Some(old),
@@ -75,7 +78,8 @@ impl<K> Event<K> {
 
     /// Returns whether the event adds an object of the initial state of this handler.
     ///
-    /// The initial state is the first list, or the cache at the time of a late registration.
+    /// The initial state is the first list, or the cache at the time of registration if the handler was
+    /// registered later.
     pub fn is_in_initial_list(&self) -> bool {
         matches!(
             self,
@@ -86,7 +90,7 @@ impl<K> Event<K> {
         )
     }
 
-    /// Returns the cause of an update; `None` for other events.
+    /// Returns the cause of an update (watch event, relist or resync); `None` for other events.
     pub fn cause(&self) -> Option<Cause> {
         match self {
             Self::Updated { cause, .. } => Some(*cause),
@@ -94,7 +98,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// Returns the name of the object; `None` for [`Event::Synced`].
+    /// Returns the name of the event's object; `None` for [`Event::Synced`].
     pub fn object_name(&self) -> Option<&ObjectName> {
         match self {
             Self::Deleted(deleted) => Some(deleted.object_name()),
@@ -103,14 +107,14 @@ impl<K> Event<K> {
     }
 }
 
-/// Receives every change of an informer's cache, one event at a time and in order.
+/// Receives the changes of an informer's cache as events, one at a time and in order for each object.
 ///
-/// While a call is pending, further events for this handler wait in its own buffer; other handlers are
-/// not affected. Use a work queue for long work. A call that blocks its thread also blocks the runtime;
-/// register a handler that must block with `dedicated_thread()`.
+/// While a call of `handle` is pending, further events for this handler wait in the handler's own buffer;
+/// other handlers are not affected. Use a work queue for long work. A call that blocks its thread also blocks
+/// the runtime. If a handler must block, call `dedicated_thread()` when you register it.
 ///
-/// A panic is caught and reported. The event counts as handled, and the next event is delivered one
-/// second later. With `panic = "abort"`, a panic ends the process.
+/// The informer catches and reports a panic of `handle`. The event counts as handled, and the next event is
+/// delivered one second later. With `panic = "abort"`, a panic ends the process.
 ///
 /// A handler can't modify the objects that it receives:
 ///
@@ -132,27 +136,28 @@ pub trait EventHandler<K>: Send + 'static {
     /// Handles one event. The next event is delivered when the future completes.
     ///
     /// # Cancel safety
-    /// If the informer is dropped instead of shut down, the future is dropped at an await point.
+    /// If the informer is dropped instead of shut down, this future is dropped at one of its await points.
     fn handle(&mut self, event: Event<K>) -> impl Future<Output = ()> + Send;
 }
 
-/// The return type of a callback: `()`, or a future that returns `()`.
+/// The return type of a [`Callbacks`] closure: `()`, or a future that returns `()`.
 ///
-/// `M` is a marker that distinguishes the two implementations: [`Done`] or [`Waits`].
+/// The marker type `M` distinguishes the two implementations: [`Done`] for `()`, and [`Waits`] for a future.
 pub trait Outcome<M>: Sealed<M> {
     #[doc(hidden)]
     fn into_waiting(self) -> Option<BoxFuture<'static, ()>>;
 }
 
-/// Marker for [`Outcome`]: a synchronous closure, whose work is done when it returns.
+/// Marker for [`Outcome`]: the closure is synchronous and returns `()`.
 #[derive(Debug)]
 pub struct Done;
 
-/// Marker for [`Outcome`]: a closure that returns a future.
+/// Marker for [`Outcome`]: the closure is asynchronous and returns a future.
 #[derive(Debug)]
 pub struct Waits;
 
-/// Prevents other implementations of [`Outcome`], which could overlap with the two of this module.
+/// Supertrait that prevents implementations of [`Outcome`] outside this module, because they could overlap
+/// with the two implementations here.
 #[doc(hidden)]
 pub trait Sealed<M> {}
 
@@ -174,7 +179,9 @@ impl<F: Future<Output = ()> + Send + 'static> Outcome<Waits> for F {
 
 type Callback<A> = Box<dyn FnMut(A) -> Option<BoxFuture<'static, ()>> + Send>;
 
-/// A handler made of closures. Each closure is optional and either sync or async.
+/// A handler made of closures for added, updated and deleted objects.
+///
+/// Each closure is optional, and either synchronous or asynchronous.
 #[doc(alias = "ResourceEventHandlerFuncs")]
 #[doc(alias = "ResourceEventHandlerDetailedFuncs")]
 #[doc(alias = "TypedResourceEventHandlerFuncs")]
@@ -215,7 +222,7 @@ impl<K> Callbacks<K> {
         self
     }
 
-    /// Sets the closure for [`Event::Updated`]; its arguments are the old and the new state.
+    /// Sets the closure for [`Event::Updated`]; its arguments are the old and the new state of the object.
     #[doc(alias = "UpdateFunc")]
     #[doc(alias = "OnUpdate")]
     #[must_use]
@@ -229,7 +236,7 @@ impl<K> Callbacks<K> {
         self
     }
 
-    /// Sets the closure for [`Event::Deleted`].
+    /// Sets the closure for [`Event::Deleted`]; its argument is the [`Deleted`] value of the event.
     #[doc(alias = "DeleteFunc")]
     #[doc(alias = "OnDelete")]
     #[must_use]
@@ -266,14 +273,14 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
 
 /// A handler that receives only the events of objects that pass a filter.
 ///
-/// If an update makes an object pass the filter, the inner handler receives `Added`, with
-/// `in_initial_list` false. If an update makes an object fail the filter, it receives `Deleted` with the
-/// last state that passed.
+/// If an update makes an object pass the filter, the inner handler receives `Added` with `in_initial_list`
+/// false. If an update makes an object fail the filter, the inner handler receives `Deleted` with the last
+/// state that passed.
 ///
-/// Every object that was delivered as added is eventually delivered as deleted, even if its last state
-/// does not pass the filter. This occurs when a
-/// [`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce) buffer has merged an update and a
-/// deletion; client-go drops such a deletion. The filter keeps the names of all objects that pass.
+/// Every object that the inner handler received as `Added` is eventually delivered as `Deleted`, even if its
+/// last state does not pass the filter. Such a last state occurs when a
+/// [`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce) buffer has merged an update and a deletion.
+/// client-go drops such a deletion. To guarantee this, the filter stores the names of all objects that pass.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[doc(alias = "TypedFilteringResourceEventHandler")]
 #[derive_where(Debug)]
@@ -319,7 +326,8 @@ where
         }
     }
 
-    /// Returns whether a state passes the filter, and records the result for the object.
+    /// Returns whether a state passes the filter, and records whether the inner handler has received the
+    /// object.
     fn admits(&mut self, object: &Object<K>) -> bool {
         let passes = (self.filter)(object);
         if passes {
@@ -344,7 +352,7 @@ where
     }
 }
 
-/// A handler that adds the name of every event's object to a work queue.
+/// A handler that adds the object name of every event to a work queue; [`enqueue`] creates it.
 #[derive(Debug)]
 pub struct Enqueue {
     queue: Arc<RateLimitingQueue<ObjectName>>,

@@ -1,8 +1,9 @@
 //! The informer factory: one shared informer per kind and scope.
 //!
-//! Requests for the same kind in the same scope return the same informer, so each kind has one list, one watch
-//! and one cache. The factory starts its informers, waits for their caches to sync, and shuts them down. It
-//! does not run adopted informers.
+//! Requests for the same kind in the same scope (namespaces and selectors) return the same informer. So each
+//! scope of a kind has one list, one watch and one cache. The factory starts its informers, waits for their
+//! caches to sync, and shuts them down. The factory does not start or stop adopted informers, which another
+//! part of the program owns.
 
 mod builder;
 mod cache_sync;
@@ -53,25 +54,27 @@ use crate::{
     transport::client::{ClientSource, TweakListOptions},
 };
 
-/// Creates informers and shares them between all requests for the same kind and scope.
+/// Creates informers, and shares each informer between all requests for the same kind and scope.
 ///
-/// Each informer has one list, one watch and one cache, however often it is requested.
+/// The scope consists of namespaces and selectors. Each informer has one list, one watch and one cache,
+/// regardless of the number of requests.
 ///
 /// Clones share the same factory. All methods can be called from several threads at once.
 ///
-/// # The life of an informer
+/// # Lifecycle of an informer
 ///
 /// The first request for an informer creates it, and the next [`SharedInformerFactory::start`] runs it.
-/// [`SharedInformerFactory::shutdown`] ends all informers, and [`SharedInformerFactory::stop_informer`] ends a
-/// single one. An informer that is only [held](SharedInformerFactory::hold) runs at once and ends after its
-/// last hold is dropped.
+/// [`SharedInformerFactory::shutdown`] ends all informers, and [`SharedInformerFactory::stop_informer`] ends
+/// a single informer. An informer that is only requested with [`hold`](SharedInformerFactory::hold) runs at
+/// once. It ends when no [`Hold`] of it exists any more and the idle grace period has passed.
 ///
-/// After the shutdown, requests still return the existing informers. Their caches can be read, but registering
-/// a handler fails with [`Stopped`](crate::shared_informer::Stopped). An informer that is first requested after
-/// the shutdown is already stopped and has an empty cache.
+/// After the shutdown, requests still return the existing informers. Their caches can be read, but
+/// registering a handler fails with [`Stopped`](crate::shared_informer::Stopped). An informer that is first
+/// requested after the shutdown is already stopped and has an empty cache.
 ///
-/// An informer can also stop while the factory continues, for example an adopted one. The next request replaces
-/// it with a new informer. Existing references to the old informer stay valid.
+/// An informer can also stop while the factory continues: an adopted informer that its owner stops is an
+/// example. The next request for a stopped informer creates a new informer that replaces it. Existing
+/// references to the old informer stay valid.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -102,20 +105,22 @@ struct Inner {
     defaults: Defaults,
     tweak: Option<TweakListOptions>,
     registry: Arc<Registry>,
-    /// `Some` if the informers follow the definitions of custom resources.
+    /// Settings for following `CustomResourceDefinition` objects; `None` if the factory's informers ignore
+    /// them.
     definitions: Option<Definitions>,
 }
 
-/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the type.
+/// Error of [`SharedInformerFactory::adopt`]: the factory already has another running informer of the type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {
     kind: String,
 }
 
-/// A constructor passed to [`SharedInformerFactory::informer_for`] requested its own informer.
+/// Error of [`SharedInformerFactory::informer_for`]: a constructor requested the informer that it was
+/// creating.
 ///
-/// The constructor sent the request to the same factory that called it.
+/// The constructor sent that request to the factory that called the constructor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the constructor of the informer of {kind} requested that informer from its own factory; build the informer in the constructor instead"
@@ -133,17 +138,18 @@ impl fmt::Debug for SharedInformerFactory {
 }
 
 impl SharedInformerFactory {
-    /// Returns a builder of a factory whose informers use this client.
+    /// Returns a builder of a factory whose informers send their requests with `client`.
     ///
-    /// The client is a [`Client`](kube_client::Client), or a source that renews its client.
+    /// `client` is a [`Client`](kube_client::Client), or another [`ClientSource`], which can renew its
+    /// client.
     pub fn builder(client: impl ClientSource) -> FactoryBuilder {
         FactoryBuilder::new(Arc::new(client))
     }
 
-    /// Returns the informer of a kind; the first request creates it.
+    /// Returns the informer of the kind `K`; the first request creates the informer.
     ///
-    /// The informer runs after the next [`SharedInformerFactory::start`]. Must be called inside a Tokio
-    /// runtime.
+    /// The informer starts at the next [`SharedInformerFactory::start`]. This method must be called inside a
+    /// Tokio runtime.
     #[doc(alias = "InformerFor")]
     pub fn informer<K>(&self) -> SharedInformer<K>
     where
@@ -154,13 +160,15 @@ impl SharedInformerFactory {
         self.get_or_make(request, Want::Pinned).informer
     }
 
-    /// Returns the informer of a kind with the given options.
+    /// Returns the informer of the kind `K` with the given options; the first request creates the informer.
     ///
-    /// Selectors and namespaces identify the informer: other selectors or namespaces create another informer.
-    /// All other options must equal those of the first request. Must be called inside a Tokio runtime.
+    /// Requests with different selectors or namespaces return different informers. Requests with equal
+    /// selectors and namespaces return the same informer, and their other options must be equal too. This
+    /// method must be called inside a Tokio runtime.
     ///
     /// # Errors
-    /// An informer of this kind and scope exists with other options.
+    /// Returns [`OptionsConflict`] if the informer of this kind, these namespaces and these selectors exists
+    /// with other options.
     pub fn informer_with<K>(
         &self,
         options: InformerOptions<K>,
@@ -174,7 +182,9 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns a lister over the cache of a kind, and requests the kind's informer.
+    /// Returns a lister that reads the cache of the kind `K`; the first request creates the kind's informer.
+    ///
+    /// This method must be called inside a Tokio runtime.
     pub fn lister<K>(&self) -> Lister<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -183,20 +193,22 @@ impl SharedInformerFactory {
         self.informer::<K>().lister()
     }
 
-    /// Returns the informer of a kind, created by the given constructor if there is none yet.
+    /// Returns the informer of the kind `K`; if there is none yet, `make` creates it.
     ///
-    /// Every later request for the kind returns this informer, and this factory runs it. Must be called inside
-    /// a Tokio runtime.
+    /// Every later request for the kind returns this informer, and this factory runs it. This method must be
+    /// called inside a Tokio runtime.
     ///
-    /// `make` receives the factory's client and the type's resync period. The factory holds no lock while
-    /// `make` runs, so `make` can request other informers from this factory. If several threads call this
-    /// method at once for the same type, several constructors can run. The factory keeps the first informer
-    /// that is created, and drops the others before they run. The factory does not apply its namespaces, tweaks
-    /// and transforms to this informer; the constructor applies them.
+    /// `make` receives the factory's client and the resync period that the factory has for the type. The
+    /// factory does not apply its namespaces, tweaks and transforms to this informer; `make` must apply them.
+    ///
+    /// The factory holds no lock while `make` runs, so `make` can request other informers from this factory.
+    /// If several threads call this method at once for the same type, several calls of `make` can run. The
+    /// factory keeps the first informer that is created, and drops the others without running them.
     ///
     /// # Errors
-    /// The constructor requests the informer of its own type from this factory. If it uses another method than
-    /// this one for that request, the type has a default informer from then on.
+    /// Returns [`RecursiveConstructor`] if `make` requests the informer of the kind `K` from this factory. If
+    /// `make` sends that request with another method than `informer_for`, the factory creates a default
+    /// informer of the kind, and keeps it.
     #[doc(alias = "NewInformerFunc")]
     #[doc(alias = "InformerFor")]
     pub fn informer_for<K>(
@@ -237,13 +249,14 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Registers an informer that this factory does not run, for example one of another factory.
+    /// Registers an informer that this factory does not run, for example an informer of another factory.
     ///
-    /// Every later request for its type returns this informer. This factory waits for its sync, and neither
-    /// starts nor stops it. Adopting the same informer again has no effect.
+    /// Every later request for the kind `K` returns this informer.
+    /// [`SharedInformerFactory::wait_for_cache_sync`] waits for its sync. The factory neither starts nor
+    /// stops it. Adopting the same informer again has no effect.
     ///
     /// # Errors
-    /// Another informer of the type exists and has not stopped.
+    /// Returns [`AlreadyRegistered`] if the factory has another informer of the kind that has not stopped.
     pub fn adopt<K>(&self, informer: SharedInformer<K>) -> Result<(), AlreadyRegistered>
     where
         K: Resource + Send + Sync + 'static,
@@ -258,8 +271,8 @@ impl SharedInformerFactory {
 
     /// Returns the informers of this factory in the order of their first requests.
     ///
-    /// The result includes adopted informers. Each entry reports what the informer covers, its status, and its
-    /// memory.
+    /// The result includes adopted informers. Each entry reports which objects the informer covers, its
+    /// status and its memory use.
     ///
     /// ```no_run
     /// # fn example(factory: &kube_informer::SharedInformerFactory) {
@@ -272,32 +285,33 @@ impl SharedInformerFactory {
         self.inner.registry.list()
     }
 
-    /// Starts every informer that is not running yet.
+    /// Starts every informer of this factory that is not running yet, except adopted informers.
     ///
-    /// Call it again after new informers are requested. It has no effect after the shutdown. Must be called
-    /// inside a Tokio runtime.
+    /// Call this method again after a request has created another informer. After
+    /// [`shutdown`](Self::shutdown), the method has no effect. It must be called inside a Tokio runtime.
     pub fn start(&self) {
         self.inner.registry.start();
     }
 
-    /// Waits until all started and all adopted informers have synced.
+    /// Returns a future that waits until all started and all adopted informers have synced.
     ///
-    /// The wait uses notifications and does not poll. Before the first [`start`](Self::start), it fails at once
-    /// with [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted) if the factory has created an
-    /// informer, because such a wait would never end. client-go's `WaitForCacheSync` returns success in this
-    /// case.
+    /// The future uses notifications and does not poll the caches. If the factory has created an informer but
+    /// [`start`](Self::start) was never called, the future fails at once with
+    /// [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted), because the wait would never end.
+    /// client-go's `WaitForCacheSync` returns success in this case.
     pub fn wait_for_cache_sync(&self) -> WaitForCacheSync {
         WaitForCacheSync(self.inner.registry.waits())
     }
 
     /// Waits until an informer of this factory fails, and returns the informer's name and the cause.
     ///
-    /// If no informer fails, the future never resolves. If several informers fail, each call returns the first
-    /// failure. A failed informer does not affect other informers. The next request for it creates a new one.
+    /// If no informer fails, the future never resolves. If several informers fail, every call of this method
+    /// returns the first failure. A failed informer does not affect other informers. The next request for a
+    /// failed informer creates a new one.
     ///
-    /// An informer fails only when retries cannot help, see [`FailureCause`](crate::status::FailureCause); it
-    /// never fails because of an error of a server. A program that must not continue with a cache that is no
-    /// longer updated selects on this future:
+    /// An informer fails only for a reason that retries cannot fix, see
+    /// [`FailureCause`](crate::status::FailureCause). Errors of a server are always retried. A program that
+    /// must not continue with a cache that is no longer updated selects on this future:
     ///
     /// ```no_run
     /// # async fn example(factory: kube_informer::SharedInformerFactory) -> anyhow::Result<()> {
@@ -309,11 +323,11 @@ impl SharedInformerFactory {
     /// # Ok(()) }
     /// ```
     ///
-    /// An [adopted](Self::adopt) informer reports its failure to its owner, not here. The future does not keep
-    /// the factory alive.
+    /// This future does not report the failure of an [adopted](Self::adopt) informer; the owner of that
+    /// informer must observe it. The future does not keep the factory alive.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future only ends the wait. A later call still returns the failure.
     pub fn failed(&self) -> impl Future<Output = InformerError> + Send + use<> {
         let mut failure = self.inner.registry.failure.subscribe();
         async move {
@@ -328,10 +342,11 @@ impl SharedInformerFactory {
 
     /// Ends all informers except adopted ones, and waits until all their tasks have ended.
     ///
-    /// It can be called several times, also concurrently; each call waits. Dropping the last clone of a factory
-    /// also ends its informers, but does not wait: their handlers are cancelled at an `.await`.
+    /// The method can be called several times, also concurrently; each call waits. Dropping the last clone of
+    /// a factory also ends its informers, but does not wait. Handlers in progress are then cancelled at an
+    /// `.await`.
     ///
-    /// A handler of one of these informers must not wait for this future: the wait would never end.
+    /// A handler of one of these informers must not wait for this future, because the wait would never end.
     ///
     /// # Cancel safety
     /// The first poll signals all informers to end. Dropping the future only stops the wait.

@@ -1,8 +1,8 @@
-//! Entry points for the project's fuzz targets into private modules.
+//! Entry points of the project's fuzz targets: functions that call parsers in private modules.
 //!
 //! This module is compiled only with the feature `__fuzzing`. It is not part of the public API and can change
-//! in any version. Each function takes bytes and returns plain values. The fuzz targets, not this module, check
-//! the properties of these values.
+//! in any version. The functions return plain values. This module does not check properties of these values;
+//! the fuzz targets check them.
 
 use bytes::Bytes;
 use kube_core::Resource;
@@ -18,43 +18,44 @@ use crate::{
     warm_start,
 };
 
-/// The result of splitting a response body.
+/// The list items or watch events of a response body, as a splitter of this library found them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// For each event, its type and the bytes of its object; for each list item, an empty type and the item's
-    /// bytes.
+    /// One pair per list item or watch event: the event's type and the bytes of its object. The type of a
+    /// list item is empty.
     pub pieces: Vec<(String, Bytes)>,
-    /// The fields found at the end of the body, or the error text.
+    /// The metadata of the list at the end of the body, or the text of the error that ended the split.
     pub end: Result<Ended, String>,
 }
 
-/// The metadata of a list; all fields are empty for a watch.
+/// The fields of a list response except its items; for a watch, all fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// `kind`.
+    /// The field `kind` of the list.
     pub kind: String,
-    /// `apiVersion`.
+    /// The field `apiVersion` of the list.
     pub api_version: String,
-    /// `metadata.resourceVersion`.
+    /// The field `metadata.resourceVersion` of the list.
     pub revision: String,
-    /// `metadata.continue`.
+    /// The field `metadata.continue` of the list; `None` if the field is missing.
     pub continue_token: Option<String>,
-    /// `metadata.remainingItemCount`.
+    /// The field `metadata.remainingItemCount` of the list; `None` if the field is missing.
     pub remaining: Option<i64>,
 }
 
-/// The result of decoding one object.
+/// The result of decoding the JSON of one object.
 #[derive(Debug)]
 pub enum Decoded<K> {
-    /// An object, even if its content does not decode.
+    /// The object that a cache would store. It is broken if its content does not decode.
     Object(Object<K>),
-    /// The bytes contain no name for the object, so a cache cannot store it.
+    /// The bytes contain no valid name for the object, so a cache cannot store it. The value is the error.
     Unreadable(DecodeError),
-    /// The object declares another kind, which is the value.
+    /// The object has another kind than the type `K`. The value contains the API version and kind of the
+    /// object.
     OtherKind(String),
 }
 
-/// Splits a list that arrives in these chunks into items.
+/// Splits a list response, which is received in these chunks, into its items.
 pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     let mut splitter = ListSplitter::default();
     let mut frames = Vec::new();
@@ -71,7 +72,7 @@ pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     split(frames, end)
 }
 
-/// Splits a watch that arrives in these chunks into events.
+/// Splits a watch response, which is received in these chunks, into its events.
 pub fn split_watch(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     let mut splitter = WatchSplitter::default();
     let mut frames = Vec::new();
@@ -101,7 +102,7 @@ fn split(frames: Vec<Frame>, end: Result<Ended, SplitError>) -> Split {
     }
 }
 
-/// Decodes the object of an event, or the item of a list.
+/// Decodes the JSON of one object; `is_item` tells whether the object is from a list or from a watch event.
 pub fn decode<K>(dyntype: &K::DynamicType, bytes: &Bytes, is_item: bool) -> Decoded<K>
 where
     K: Resource + DeserializeOwned + 'static,
@@ -121,12 +122,12 @@ where
     }
 }
 
-/// Loads a saved store and returns the objects of each source.
+/// Parses a saved store (the warm-start file of an informer), and returns the objects of each source.
 ///
-/// The limits are 4 KiB per line and 16 objects.
+/// A saved store with a line of more than 4 KiB or with more than 16 objects is an error.
 ///
 /// # Errors
-/// The saved store cannot be used; the error is the reason for a cold start.
+/// Returns the reason why an informer could not use the saved store and would start without it.
 pub fn load_store<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -134,31 +135,33 @@ where
     warm_start::fuzzing::load(text)
 }
 
-/// Returns the saved store of these objects; `None` if it would exceed a limit.
+/// Serializes the objects of each source to a saved store.
+///
+/// Returns `None` if the saved store would exceed a limit of [`load_store`] or an object can't be serialized.
 pub fn save_store<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     warm_start::fuzzing::save(sources)
 }
 
-/// Returns a last line with a valid checksum for the given lines of a saved store.
+/// Returns a valid last line, which contains a checksum, for a saved store whose other lines are `lines`.
 pub fn end_of_store(lines: &[u8]) -> String {
     warm_start::fuzzing::end(lines)
 }
 
-/// Reads a JSON text with the JSON reader, and returns the value and its heap size in bytes.
+/// Decodes JSON with this library's JSON reader, and returns the value and its heap size in bytes.
 ///
-/// The heap size excludes the value itself.
+/// The heap size excludes the memory of the value itself.
 ///
 /// # Errors
-/// The text is not valid JSON for the type; the error is the text of the `serde_json` error.
+/// Returns the text of the `serde_json` error if `json` is not valid JSON for the type.
 pub fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<(T, usize), String> {
     let measured = json::measured(json).map_err(|error| error.to_string())?;
     Ok((measured.value, measured.heap_bytes))
 }
 
-/// Scans the JSON value at the start of the chunks; uses SIMD blocks if the processor has them.
+/// Finds the end of the JSON value at the start of the chunks.
 ///
-/// Returns the index after the value and the number of parts in its structure, or `None` if the value is
-/// incomplete.
+/// Returns the index after the value, and the number of JSON objects and arrays in the value. Returns `None`
+/// if the value is incomplete. The scanner uses SIMD instructions if the processor supports them.
 pub fn scan_json(chunks: &[&[u8]]) -> Option<(usize, usize)> {
     let mut scanner = json::ValueScanner::default();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! The mental model, the guarantees, the behavior on failure, and the cost.
+//! Guide to informers: the mental model, the guarantees, the behavior on failure, and the cost.
 //!
 #![doc = include_str!("../guide.svg")]
 //!
@@ -8,20 +8,21 @@
 //!
 //! ## The queue
 //!
-//! A [`Queue`](crate::queue::Queue) holds the changes between the reflectors and the store.
-//! The informer takes one batch from it, applies the batch to the store, and then delivers it to the handlers.
-//! [`InOrder`](crate::queue::InOrder), the default, keeps every change in the order of arrival.
-//! [`DeltaFifo`](crate::queue::DeltaFifo) keeps the changes of each object together, as client-go's queue of that
-//! name does.
+//! A [`Queue`](crate::queue::Queue) stores the changes that the reflectors received until the informer
+//! applies them to the store. The informer takes one batch of changes from the queue, applies the batch to
+//! the store, and then delivers the changes to the handlers. [`InOrder`](crate::queue::InOrder), the default,
+//! keeps every change in the order of arrival. [`DeltaFifo`](crate::queue::DeltaFifo) groups the changes of
+//! each object, as client-go's queue of that name does.
 //!
 #![doc = include_str!("../guide-queue.svg")]
 //!
 //! ## The buffers of the handlers
 //!
-//! Each handler has a task and a buffer of its own.
-//! [`ListenerBuffer`](crate::shared_informer::ListenerBuffer) selects what happens while a handler is slower than
-//! the changes.
-//! A list, a resync, or the current objects for a late handler count as one event in a buffer.
-//! A `Coalesce` buffer unfolds them if other events wait.
+//! Each handler has its own task and its own buffer.
+//! [`ListenerBuffer`](crate::shared_informer::ListenerBuffer) selects what the buffer does when changes
+//! arrive faster than the handler processes them: it grows, merges changes per object, or blocks the
+//! informer. A list or a resync counts as one event in a buffer, and so do the current objects for a handler
+//! that is registered late. A `Coalesce` buffer expands such an event into one event per object if other
+//! events wait.
 //!
 #![doc = include_str!("../guide-processor.svg")]

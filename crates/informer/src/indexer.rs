@@ -1,9 +1,10 @@
-//! The cache: a store of objects with named indices, one writer and any number of readers.
+//! The cache of an informer: a store of objects with named indices, one writer and any number of readers.
 //!
 //! A reader takes a [`Snapshot`]: an immutable copy of the objects and indices, which needs no lock. The
-//! writer applies a batch and then swaps one root pointer, so a reader sees either all of a batch or nothing
-//! of it. Readers and the writer do not block each other: while a list replaces 100,000 objects with three
-//! indices, no `get` takes more than 5 ms (measured by `benches/replace.rs`).
+//! writer applies a batch of changes and then replaces one pointer to the current state. So a reader sees
+//! either all changes of a batch or none of them. Readers and the writer do not block each other: while a
+//! list replaces 100,000 objects with three indices, no `get` takes more than 5 ms (measured by
+//! `benches/replace.rs`). This module does not send requests and does not call handlers.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -33,9 +34,9 @@
 //! [`Snapshot::by_indices`] and [`Snapshot::query`] intersect several indices. [`Snapshot::by_fields`]
 //! evaluates a field selector with the indices that are named after its fields.
 //!
-//! To find objects by objects of *another* kind, query both caches: read the values from the first, and pass
-//! them to [`Query::and_any`] on the second. This needs no extra index. The result reflects the two
-//! snapshots, whose informers may be at different revisions. If the result is read more often than it
+//! To find objects by objects of *another* kind, query both caches. Read the values from the first cache, and
+//! pass them to [`Query::and_any`] on the second cache. This needs no extra index. The result reflects the
+//! two snapshots, whose informers may be at different revisions. If the result is read more often than it
 //! changes, use [`SharedInformer::derived_index`](crate::SharedInformer::derived_index).
 //!
 //! ```
@@ -117,10 +118,10 @@ use crate::object::{Known, Object, ObjectName, SourceId};
 use arc_swap::ArcSwap;
 use derive_where::derive_where;
 
-/// Creates an empty store with these indices. Returns a handle for readers, and the only writer.
+/// Creates an empty store with these indices. Returns a handle for readers, and the only writer of the store.
 ///
 /// # Errors
-/// Returns an error if two indices have the same name, or one has the name of the built-in index by
+/// Returns an error if two indices have the same name, or if an index has the name of the built-in index by
 /// namespace.
 #[doc(alias = "NewIndexer")]
 #[doc(alias = "NewStore")]
@@ -131,7 +132,7 @@ pub fn new<K>(indexers: Indexers<K>) -> Result<(Indexer<K>, IndexerWriter<K>), D
     Ok((indexer, writer))
 }
 
-/// Creates an empty store that only has the built-in index by namespace.
+/// Creates an empty store whose only index is the built-in index by namespace.
 pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
     let root = Root::empty();
     let published = Arc::new(ArcSwap::from_pointee(root.clone()));
@@ -141,10 +142,13 @@ pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
     (indexer, IndexerWriter::new(root, published))
 }
 
-/// A handle that reads the current objects and indices of a store; cheap to clone.
+/// A handle for reading the current objects and indices of a store; cheap to clone.
 ///
-/// Each method reads the state of the store at the time of the call. For several reads of the same state,
-/// take one [`Indexer::snapshot`].
+/// Each method reads the state of the store at the time of the call. To read the same state several times,
+/// use one [`Indexer::snapshot`].
+///
+/// The store keeps an object that can't be decoded as a *broken* object, which has a name and an error but no
+/// content.
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Store")]
 #[derive_where(Clone)]
@@ -170,30 +174,31 @@ impl<K> Known<K> for Indexer<K> {
 }
 
 impl<K> Indexer<K> {
-    /// Returns the current objects and indices.
+    /// Returns an immutable copy of the store: its current objects and indices.
     ///
-    /// The cost is about that of cloning an `Arc`. A snapshot keeps its objects in memory. If a list replaces
-    /// these objects, they stay in memory until the writer's next change after the snapshot is dropped,
-    /// because the writer frees them.
+    /// A call costs about as much as a clone of an `Arc`. A snapshot keeps its objects in memory. If a list
+    /// has replaced these objects, the writer frees them at its next change after the snapshot is dropped.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
     }
 
-    /// Returns the object with this name, even if it is broken.
+    /// Returns the object with this name, even if the object is broken; `None` if the store does not contain
+    /// it.
     #[doc(alias = "GetByKey")]
     #[doc(alias = "Get")]
     pub fn get(&self, name: &ObjectName) -> Option<Object<K>> {
         self.snapshot().get(name).cloned()
     }
 
-    /// Returns all objects except broken ones, ordered by namespace and name. [`Snapshot::iter`] does not
-    /// allocate a `Vec`.
+    /// Returns all objects except broken ones, ordered by namespace and name.
+    ///
+    /// [`Snapshot::iter`] does the same without allocating a `Vec`.
     #[doc(alias = "List")]
     pub fn list(&self) -> Vec<Object<K>> {
         self.snapshot().iter().cloned().collect()
     }
 
-    /// Returns the objects that have this value in an index.
+    /// Returns the objects that have this value in the given index, ordered by namespace and name.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -206,11 +211,13 @@ impl<K> Indexer<K> {
         Ok(self.snapshot().by_index(index, value)?.cloned().collect())
     }
 
-    /// Returns the objects that have the given value in each of these indices, ordered by namespace and name.
-    /// [`Snapshot::by_indices`] and [`Snapshot::query`] do not allocate a `Vec`.
+    /// Returns the objects that have the given value in each of the given indices, ordered by namespace and
+    /// name.
+    ///
+    /// [`Snapshot::by_indices`] and [`Snapshot::query`] do the same without allocating a `Vec`.
     ///
     /// # Errors
-    /// Returns an error if the store does not have this index.
+    /// Returns an error if the store does not have one of these indices.
     pub fn by_indices<I: IndexRef, V: Into<Arc<str>>>(
         &self,
         values: impl IntoIterator<Item = (I, V)>,
@@ -223,7 +230,8 @@ impl<K> Indexer<K> {
             .collect())
     }
 
-    /// Returns the names of the objects that have this value in an index, ordered by namespace and name.
+    /// Returns the names of the objects that have this value in the given index, ordered by namespace and
+    /// name.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -236,7 +244,8 @@ impl<K> Indexer<K> {
         self.snapshot().index_keys(index, value)
     }
 
-    /// Returns the objects that have a value in common with `object` in an index; each object occurs once.
+    /// Returns the objects that share at least one value with `object` in the given index; each object occurs
+    /// once.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -254,7 +263,7 @@ impl<K> Indexer<K> {
             .collect())
     }
 
-    /// Returns all values that objects have in an index, sorted and without duplicates.
+    /// Returns all values that occur in the given index, sorted and without duplicates.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -266,12 +275,12 @@ impl<K> Indexer<K> {
         self.snapshot().index_values(index)
     }
 
-    /// Returns the number of objects, excluding broken ones.
+    /// Returns the number of objects in the store, excluding broken objects.
     pub fn len(&self) -> usize {
         self.published.load().len()
     }
 
-    /// Returns whether the store has no objects, or only broken ones.
+    /// Returns whether the store contains no objects except broken ones.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

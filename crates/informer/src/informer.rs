@@ -1,8 +1,9 @@
-//! The plain informer: one source, one store, one handler.
+//! The plain informer: one list and watch, one store, and one handler.
 //!
 //! The handler of a plain informer receives more events than a handler of a [`SharedInformer`]: each item of
-//! each list and each resync is delivered as an update, changed or not. The informer can start with objects
-//! known from an earlier run. Objects that have disappeared since that run are then delivered as deleted.
+//! each list and each resync is delivered as an update, even if the object has not changed. A plain informer
+//! can start with objects that are known from an earlier run. It delivers known objects that no longer exist
+//! as deleted.
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::Pod;
@@ -35,7 +36,7 @@ use crate::{
     transport::ListerWatcher,
 };
 
-/// Entry point to build a plain informer.
+/// Creates builders of plain informers, which have one list and watch, one store and one handler.
 #[doc(alias = "NewInformer")]
 #[doc(alias = "NewIndexerInformer")]
 #[doc(alias = "NewInformerWithOptions")]
@@ -45,9 +46,9 @@ use crate::{
 pub struct Informer;
 
 impl Informer {
-    /// Returns a builder of an informer over a source, without a handler.
+    /// Returns a builder of an informer that lists and watches `source`. The builder has no handler yet.
     ///
-    /// The default name of the informer is its kind and scope, such as `pods in shop`.
+    /// The default name of the informer consists of its kind and scope, such as `pods in shop`.
     pub fn builder<K>(source: impl ListerWatcher) -> InformerBuilder<K, Callbacks<K>>
     where
         K: Resource + Send + Sync + 'static,
@@ -56,7 +57,7 @@ impl Informer {
         Self::builder_with_type(source, K::DynamicType::default())
     }
 
-    /// Returns a builder, like [`builder`](Self::builder), for a type that is known only at run time.
+    /// Returns a builder like [`builder`](Self::builder), for an object type that is known only at run time.
     pub fn builder_with_type<K>(
         source: impl ListerWatcher,
         dyntype: K::DynamicType,
@@ -71,7 +72,7 @@ impl Informer {
     }
 }
 
-/// Builder of a plain informer; [`InformerBuilder::build`] creates it.
+/// Builder of a plain informer, which has one list and watch, one store and one handler.
 #[must_use]
 #[derive_where(Debug)]
 pub struct InformerBuilder<K: Resource, H> {
@@ -91,7 +92,7 @@ where
 
     keeping_methods!(shared.keeping);
 
-    /// Sets the handler; [`Callbacks`] is a handler made of closures.
+    /// Sets the handler of the informer. Use [`Callbacks`] to build a handler from closures.
     pub fn handler<H2: EventHandler<K>>(self, handler: H2) -> InformerBuilder<K, H2> {
         InformerBuilder {
             shared: self.shared,
@@ -99,13 +100,13 @@ where
         }
     }
 
-    /// Adds known objects to the store before the first list, without events for the handler.
+    /// Adds known objects to the store before the first list. The handler receives no events for this.
     ///
-    /// A known object that the first list contains is delivered as an update. A known object that the first
-    /// list does not contain is delivered as [`Deleted::FinalStateUnknown`](crate::object::Deleted).
+    /// If the first list contains a known object, the handler receives an update. If the first list does not
+    /// contain a known object, the handler receives [`Deleted::FinalStateUnknown`](crate::object::Deleted).
     ///
     /// # Errors
-    /// An object has no name.
+    /// Returns an error if an object has no name.
     pub fn known_objects(
         mut self,
         known: impl IntoIterator<Item = K>,
@@ -118,19 +119,19 @@ where
     /// Sets the indices of the store.
     ///
     /// # Errors
-    /// Two of the indices have the same name.
+    /// Returns an error if two of the indices have the same name.
     pub fn indexers(mut self, indexers: Indexers<K>) -> Result<Self, DuplicateIndex> {
         self.shared = self.shared.indexers(indexers)?;
         Ok(self)
     }
 
-    /// Sets the queue between reflector and store.
+    /// Sets the queue that passes changes from the reflector to the store.
     pub fn queue(mut self, queue: impl Queue<K> + 'static) -> Self {
         self.shared = self.shared.queue(queue);
         self
     }
 
-    /// Creates the informer: the store, which the program reads, and the controller, which runs the informer.
+    /// Creates the informer. Returns a read handle to its store, and the controller that runs the informer.
     ///
     /// Must be called inside a Tokio runtime.
     pub fn build(self) -> (Indexer<K>, Controller<K>)

@@ -1,12 +1,12 @@
-//! Reads JSON fast: finds where a value ends, decodes it, and measures the memory of the decoded value.
+//! Decodes JSON fast, finds the end of a JSON value, and measures the memory of a decoded value.
 //!
 //! Guarantees: a decoded value equals the one that `serde_json` decodes from the same bytes, and every error
-//! is a `serde_json` error. The module imports no other module of the library, and does not depend on
+//! is a `serde_json` error. This module imports no other module of the library, and does not depend on
 //! Kubernetes.
 //!
-//! - [`ValueScanner`] follows the structure of a value over any number of chunks, 64 bytes at a time.
+//! - [`ValueScanner`] finds the end of a value that arrives in chunks, and scans 64 bytes at a time.
 //! - [`CompactReader`] reads the members of an object in place, from JSON without white space.
-//! - [`from_slice`] decodes a value with `simd-json`; [`measured`] also counts its heap memory.
+//! - [`from_slice`] decodes a value with `simd-json`; [`measured`] also counts the heap memory of the value.
 
 mod scanner;
 mod compact;
@@ -21,10 +21,10 @@ pub(crate) use self::{
 
 use serde::de::DeserializeOwned;
 
-/// Decodes a value from a whole JSON text.
+/// Decodes a complete JSON text.
 ///
 /// # Errors
-/// The same errors as [`serde_json::from_slice`].
+/// Returns the same errors as [`serde_json::from_slice`].
 pub(crate) fn from_slice<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     match tape::decode(json) {
         Some(value) => Ok(value),

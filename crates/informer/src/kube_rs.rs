@@ -1,14 +1,14 @@
-//! Runs a `kube_runtime::Controller` on shared informers, whose caches provide its triggers and its reads.
+//! Runs a `kube_runtime::Controller` on the events and caches of shared informers.
 //!
-//! One informer serves any number of controllers, handlers and listers with one list, one watch and one decode
-//! per object. The controller itself stays kube's: scheduling, requeues, error policy, concurrency, graceful
-//! shutdown and finalizers. This module does not implement any of them.
+//! One informer serves any number of controllers, handlers and listers with one list, one watch and one
+//! decode per object. Scheduling, requeues, error policy, concurrency, graceful shutdown and finalizers
+//! remain those of kube's controller. This module does not implement them.
 //!
-//! - [`watcher`] returns the events of an informer as those of kube's `watcher`. It replaces
+//! - [`watcher`] returns the events of an informer as events of kube's `watcher`. It replaces
 //!   `watcher(api, config)`, and works with kube's own `reflect`, `applied_objects`, `touched_objects` and
 //!   predicates.
-//! - [`controller`] replaces kube's `Controller::new`, with the events of an informer as the trigger.
-//! - [`Shared`] is an object of the cache, in the form that kube's store and `reconcile` receive.
+//! - [`controller`] replaces kube's `Controller::new`. The events of an informer trigger its reconciliations.
+//! - [`Shared`] is a handle to a cached object. kube's store contains it, and `reconcile` receives it.
 //! - [`ObjectName`] and kube's `ObjectRef` convert into each other with `From`.
 //!
 //! ```no_run
@@ -44,30 +44,31 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What it costs
+//! # Memory per object
 //!
 //! kube's `Controller` reads the objects that it reconciles from a `reflector::Store`, and accepts no other
-//! type. A store of `K` holds a second copy of every object, because kube's writer clones each object that it
-//! stores. A store of [`Shared`] clones only a reference count. On a 64-bit machine it keeps for each object:
+//! type. A store of `K` contains a second copy of every object, because kube's writer clones each object that
+//! it stores. A store of [`Shared`] contains only handles to the objects of the cache. On a 64-bit machine,
+//! the store of [`Shared`] uses for each object:
 //!
 //! - 104 bytes for key and pointer, in a hash table that is between 7/16 and 7/8 full;
 //! - 32 bytes for the handle;
-//! - four strings: name, namespace, uid and revision.
+//! - the text of four strings: name, namespace, uid and revision.
 //!
-//! This is about 300 to 400 bytes per object with the allocations, independent of the object's size. kube's own
-//! store needs the same in addition to its copy.
+//! With the overhead of the allocations, these are about 300 to 400 bytes per object, independent of the
+//! object's size. A store of `K` uses the same amount in addition to its copy of the object.
 //!
-//! Kinds that only trigger (`owns_stream`, `watches_stream`) have no store. Their only cost beyond the informer
-//! is one copy of the metadata per event of an owned object. A packed or lazy informer also keeps a name and a
-//! pointer for each object. They let the stream report the deletion of an object whose final state does not
-//! decode.
+//! A kind that is used only as a trigger (`owns_stream`, `watches_stream`) has no store. For such a kind,
+//! each event of an owned object costs one copy of the object's metadata. If the informer is packed or lazy,
+//! the stream also stores a name and a pointer for each object. The stream needs them to report the deletion
+//! of an object whose final state does not decode.
 //!
-//! # What is read when
+//! # State that a reconciler reads
 //!
-//! kube's store changes only when the controller is polled, so it can be behind the informer's cache.
-//! `reconcile` reads that cache through a [`Lister`](crate::lister::Lister):
-//! `lister.get(&deployment.object_name())` returns the newest cached state of the reconciled object. A
-//! reconciler should also read other kinds through listers. Wait for their informers first
+//! kube's store changes only when the controller is polled, so its objects can be older than those of the
+//! informer's cache. To read the newest cached state of the reconciled object, `reconcile` calls
+//! `lister.get(&deployment.object_name())` of a [`Lister`](crate::lister::Lister). A reconciler should also
+//! read other kinds through listers. Wait for their informers before you run the controller
 //! (`factory.wait_for_cache_sync()`), because kube waits only for the reconciled kind.
 
 mod shared;
@@ -91,13 +92,14 @@ use crate::{object::ObjectName, shared_informer::Subscription};
 
 /// Returns a kube `Controller` that reconciles the objects of an informer.
 ///
-/// Add further triggers with kube's own methods.
+/// The controller starts when the informer has synced, and first reconciles all objects in the cache. Use
+/// kube's own methods to add other triggers, such as owned kinds.
 ///
-/// The controller starts when the informer has synced, and first reconciles the objects in the cache. When the
-/// informer ends, this trigger ends. When all triggers have ended, the controller's stream ends as after a
-/// graceful shutdown. The informer does not end with the controller.
+/// When the informer ends, the controller receives no more events from it. When all triggers have ended, the
+/// controller's stream ends as after a graceful shutdown. The end of the controller does not stop the
+/// informer.
 ///
-/// For a kind that is known only at run time, pass the stream of [`watcher`] to kube's `for_stream_with`.
+/// If the kind is known only at run time, pass the stream of [`watcher`] to kube's `for_stream_with` instead.
 pub fn controller<K>(objects: Subscription<K>) -> Controller<Shared<K>>
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -108,14 +110,15 @@ where
     Controller::for_stream(triggers, reader)
 }
 
-/// Converts kube's reference to an object into the informer's name of it; drops its kind, uid and revision.
+/// Converts kube's reference to an object into the object's name. The kind, uid and revision of the reference
+/// are dropped.
 impl<K: Lookup> From<&ObjectRef<K>> for ObjectName {
     fn from(reference: &ObjectRef<K>) -> Self {
         Self::new(reference.namespace.as_deref(), &reference.name)
     }
 }
 
-/// Converts an informer's name of an object into kube's reference to the object.
+/// Converts the name of an object into kube's reference to the object, without uid and revision.
 impl<K: Lookup> From<&ObjectName> for ObjectRef<K>
 where
     K::DynamicType: Default,

@@ -1,4 +1,6 @@
-//! Typed reads from a cache, by name, namespace and label selector, without requests or locks.
+//! Reads objects from a cache by name, namespace, label selector and field selector.
+//!
+//! Reads send no requests and wait for no locks.
 
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use crate::{
     shared_informer::SharedInformer,
 };
 
-/// Reads the cache of one informer.
+/// Reads the objects in the cache of one informer.
 ///
 /// A lister is cheap to clone. Each call reads the state of the cache at the time of the call. Returned
 /// objects are shared with the cache and can't be modified:
@@ -35,25 +37,26 @@ pub struct Lister<K> {
     kind: Arc<str>,
 }
 
-/// Error of reading an object from a cache.
+/// The reason why a read did not return an object from a cache.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GetError {
     /// The cache does not contain the object.
     #[error("{kind} {name} not found")]
     NotFound {
-        /// The requested kind.
+        /// Kind of the requested object.
         kind: String,
-        /// The requested name.
+        /// Name of the requested object.
         name: ObjectName,
     },
-    /// The cache contains the object, but its last state could not be decoded.
+    /// The cache contains the object, but its current state failed to decode.
     #[error(transparent)]
     Decode(#[from] DecodeError),
 }
 
 impl GetError {
-    /// Returns the decoded body of an object, or an error if `found` is `None` or the body does not decode.
+    /// Returns the decoded body of the object `found`. Returns an error if `found` is `None`, or if the body
+    /// fails to decode.
     pub(crate) fn or_body<K>(
         kind: &str,
         name: &ObjectName,
@@ -68,7 +71,7 @@ impl GetError {
 }
 
 impl<K: Resource> Lister<K> {
-    /// Creates a lister of this store; errors name `kind` as the kind of the objects.
+    /// Creates a lister of the objects in a store. Error messages use `kind` as the kind of the objects.
     pub fn new(indexer: Indexer<K>, kind: impl Into<Arc<str>>) -> Self {
         Self {
             indexer,
@@ -78,14 +81,15 @@ impl<K: Resource> Lister<K> {
 
     /// Returns a snapshot of the cache.
     ///
-    /// A controller that deletes objects which a list does not contain reads two things from one snapshot:
-    /// the list, and the number of broken objects in the namespace ([`Snapshot::broken_in`]). The list does
-    /// not contain broken objects.
+    /// A snapshot is required for a controller that deletes resources because their object is missing from a
+    /// list. A list omits objects that failed to decode. The controller must read both the list and the
+    /// number of omitted objects ([`Snapshot::broken_in`]) from one snapshot.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.indexer.snapshot()
     }
 
-    /// Returns a lister of one namespace.
+    /// Returns a lister of the objects in one namespace. The empty namespace selects all namespaces for
+    /// lists.
     #[doc(alias = "ByNamespace")]
     pub fn namespace(&self, namespace: impl Into<String>) -> NamespaceLister<K> {
         NamespaceLister {
@@ -94,35 +98,36 @@ impl<K: Resource> Lister<K> {
         }
     }
 
-    /// Returns the object of this name.
+    /// Returns the object with this name.
     ///
     /// # Errors
-    /// The object is not in the cache, or its last state could not be decoded.
+    /// Returns an error if the object is not in the cache, or if its current state failed to decode.
     #[doc(alias = "Get")]
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
         GetError::or_body(&self.kind, name, self.find(name))
     }
 
-    /// Returns the object of this name as a handle, even if its last state could not be decoded.
+    /// Returns a handle to the object with this name, even if the object's current state failed to decode.
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         self.indexer.get(name)
     }
 
     /// Returns the objects that match a label selector, ordered by namespace and name.
     ///
-    /// All objects are from one snapshot. The call clones only the handles of the returned objects.
+    /// All objects are from one snapshot of the cache. The iterator clones only the handles of the objects
+    /// that match.
     #[doc(alias = "ListAll")]
     #[doc(alias = "List")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
         matching(self.indexer.snapshot(), Plan::default(), selector)
     }
 
-    /// Returns the objects that match a label selector and a field selector, ordered like [`Lister::list`].
+    /// Returns the objects that match a label selector and a field selector, ordered by namespace and name.
     ///
-    /// Each field is looked up in the index of the same name; see [`Snapshot::by_fields`].
+    /// Each field of the selector needs an index that is named after the field; see [`Snapshot::by_fields`].
     ///
     /// # Errors
-    /// A field has no index of its name.
+    /// Returns an error if a field has no index with its name.
     #[doc(alias = "MatchingFields")]
     #[doc(alias = "MatchingFieldsSelector")]
     pub fn list_by_fields<'s>(
@@ -141,13 +146,14 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Returns a lister of this informer's cache.
+    /// Returns a lister of the objects in this informer's cache.
     pub fn lister(&self) -> Lister<K> {
         Lister::new(self.indexer(), self.kind())
     }
 }
 
-/// Reads the objects of one namespace.
+/// Reads the objects of one namespace in the cache of an informer. Lists read all namespaces if the namespace
+/// is empty.
 #[doc(alias = "GenericNamespaceLister")]
 #[derive_where(Clone, Debug)]
 pub struct NamespaceLister<K> {
@@ -156,31 +162,35 @@ pub struct NamespaceLister<K> {
 }
 
 impl<K: Resource> NamespaceLister<K> {
-    /// Returns the object of this name.
+    /// Returns the object with this name in the namespace.
     ///
     /// # Errors
-    /// The object is not in the cache, or its last state could not be decoded.
+    /// Returns an error if the object is not in the cache, or if its current state failed to decode.
     pub fn get(&self, name: &str) -> Result<Arc<K>, GetError> {
         self.lister.get(&self.name(name))
     }
 
-    /// Returns the object of this name as a handle, even if its last state could not be decoded.
+    /// Returns a handle to the object with this name in the namespace, even if the object's current state
+    /// failed to decode.
     pub fn find(&self, name: &str) -> Option<Object<K>> {
         self.lister.find(&self.name(name))
     }
 
     /// Returns the objects of the namespace that match a label selector, ordered by name.
     ///
-    /// All objects are from one snapshot.
+    /// All objects are from one snapshot of the cache.
     #[doc(alias = "ListAllByNamespace")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
         matching(self.lister.indexer.snapshot(), self.plan(), selector)
     }
 
-    /// Returns the objects of the namespace that match both selectors, like [`Lister::list_by_fields`].
+    /// Returns the objects of the namespace that match a label selector and a field selector, ordered by
+    /// name.
+    ///
+    /// Each field of the selector needs an index that is named after the field; see [`Snapshot::by_fields`].
     ///
     /// # Errors
-    /// A field has no index of its name.
+    /// Returns an error if a field has no index with its name.
     pub fn list_by_fields<'s>(
         &self,
         selector: &'s Selector,
@@ -192,7 +202,7 @@ impl<K: Resource> NamespaceLister<K> {
         Ok(matching(snapshot, plan, selector))
     }
 
-    /// Returns a query plan for this namespace, or for all namespaces if the namespace is empty.
+    /// Returns a query plan for the objects in this namespace, or for all objects if the namespace is empty.
     fn plan(&self) -> Plan {
         let mut plan = Plan::default();
         if !self.namespace.is_empty() {
@@ -206,7 +216,8 @@ impl<K: Resource> NamespaceLister<K> {
     }
 }
 
-/// Iterates over the selected objects of a snapshot in slices, without building the whole list.
+/// Returns the objects of a snapshot that match a query plan and a label selector. The iterator reads them in
+/// slices, so that it does not allocate the whole list.
 fn matching<K: Resource>(
     snapshot: Snapshot<K>,
     plan: Plan,

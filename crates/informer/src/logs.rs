@@ -1,67 +1,70 @@
-//! Describes what the library logs, through [`tracing`](https://docs.rs/tracing), and at which level.
+//! Documents the log events of the library, their levels and their [`tracing`](https://docs.rs/tracing)
+//! spans.
 //!
 //! # Spans
 //!
-//! | span | fields | around |
+//! | span | fields | contains |
 //! | --- | --- | --- |
 //! | `informer` | `name`, `kind` | the informer's loop, its reflectors and its handlers |
-//! | `handler` | `name` | one handler, inside its informer's span; what a callback logs is in it |
+//! | `handler` | `name` | one handler, with the events that its callbacks log; a child of the informer's span |
 //!
-//! An informer has one `informer` span from [`build`](crate::shared_informer::Builder::build) until its
-//! last task has ended and its last handle is dropped. The span has no parent, because the informer outlives
-//! the scope that built it. Both spans have level ERROR, so that they exist at every log level. A standalone
-//! reflector has no span: its caller runs it and can add one. A
-//! [`Subscription`](crate::shared_informer::Subscription) has none either: the task that polls it handles its
-//! events.
+//! The `informer` span exists from [`build`](crate::shared_informer::Builder::build) until the informer's
+//! last task has ended and its last handle is dropped. The span has no parent, because the informer may
+//! outlive the scope in which it was built. Both spans have level ERROR, so that they exist at every log
+//! level. A standalone reflector has no span; the program that runs the reflector can add one. A
+//! [`Subscription`](crate::shared_informer::Subscription) has no span either, because the program's own task
+//! handles its events.
 //!
-//! There is no span per request or per change of an object. A span is entered and left once per poll of a
+//! There is no span per request or per change of an object. A span is entered and exited once per poll of a
 //! task, which costs almost nothing while no subscriber is installed.
 //!
 //! # Events
 //!
-//! `name` is the name of the informer or reflector (field `informer` or `reflector`), `expects` the API
-//! version and kind, and `error` a text.
+//! Most events have the name of their informer or reflector in the field `informer` or `reflector`. Other
+//! common fields are `expects`, which is the API version and kind, and `error`, which is the error as text.
 //!
-//! | level | event | fields besides these |
+//! | level | event | other fields |
 //! | --- | --- | --- |
 //! | ERROR | `a handler panicked` | `handler`, `object`, `reason` |
 //! | ERROR | `the watch error handler panicked`, `a collector of metrics panicked` | |
-//! | ERROR | `mutated`: an object was changed in the cache | `error` |
-//! | ERROR | `inconsistent`: a check has found that cache and server differ | `difference` |
+//! | ERROR | `mutated`: the program changed an object in the cache | `error` |
+//! | ERROR | `inconsistent`: a consistency check has found that the cache differs from the server | `difference` |
 //! | ERROR | `can't start the thread of the handler` | `handler`, `error` |
-//! | ERROR | `the informer failed`: one of its tasks panicked, or it met an error that it can't recover from | `cause` |
+//! | ERROR | `the informer failed`: one of its tasks panicked or failed permanently | `cause` |
 //! | ERROR | `the handler ended: a panic outside of its callbacks` | `handler`, `reason` |
-//! | WARN | `failed`: a list or a watch, for any reason | `what`, `error`, `failures` in a row; `open_for` and `events` of a watch |
-//! | WARN | `not served`: a list or a watch was rejected with 404; at DEBUG until the kind has been listed again | as `failed`, and `hint` |
-//! | WARN | `skipped`: an object or an event that can't be stored as it is; ten per list, then `a list had more objects like these`, and ten a minute of all others, then `more were skipped within a minute` | `error`; `skipped` |
-//! | WARN | `not processed`: the process function of a `controller::Config` returned an error or panicked; ten a minute, then `more were not processed within a minute` | `error`; `left_out` |
-//! | WARN | `not indexed`: an index function, or one of a derived index, failed; ten a minute of each, then `more were not indexed within a minute` | `error`; `objects` |
-//! | WARN | `slow handler`: a callback took more than 100 ms while other events waited; ten a minute per handler, then `the handler was slow more often within a minute` | `handler`, `object`, `took`, `depth`; `times` |
-//! | WARN | `a handler is slower than its events`: more than 1,024 wait | `handler`, `depth` |
+//! | WARN | `failed`: a list or a watch failed, for any reason | `what`, `error`, `failures` (number of failures in a row); for a watch also `open_for` and `events` |
+//! | WARN | `not served`: a list or a watch was rejected with 404; later ones are logged at DEBUG until the kind has been listed again | `what`, `error`, `failures`; at WARN also `hint` |
+//! | WARN | `skipped`: an object or an event can't be stored as the server sent it; at most ten lines per list, then `a list had more objects like these`; otherwise at most ten lines per minute, then `more were skipped within a minute` | `error`; `skipped` |
+//! | WARN | `not processed`: the process function of a `controller::Config` returned an error or panicked; at most ten lines per minute, then `more were not processed within a minute` | `error`; `left_out` |
+//! | WARN | `not indexed`: a function of an index or of a derived index failed; at most ten lines per minute for each, then `more were not indexed within a minute` | `error`; `objects` |
+//! | WARN | `slow handler`: a callback took more than 100 ms while other events waited; at most ten lines per minute and handler, then `the handler was slow more often within a minute` | `handler`, `object`, `took`, `depth`; `times` |
+//! | WARN | `a handler is slower than its events`: more than 1,024 events wait | `handler`, `depth` |
 //! | WARN | `a resync period under 1 s is raised to 1 s`, `the informer has started; a shorter resync period is raised to its check period`, `the informer has no resync period, so the period of its handler has no effect` | `requested`; `check_period` |
 //! | WARN | `an object differs from its own copy; mutations of it are not detected`, `comparing an object with its copy panicked; mutations of it are not detected`: from the mutation detector | `object`, `revision` |
 //! | WARN | `not checked`: a consistency check failed; at INFO `not checked: the revision is too old` | `what`, `error` |
-//! | WARN | `not saved`: a save failed; at DEBUG if the informer has not synced or has stopped, or if the load has logged the reason | `path`, `error` |
+//! | WARN | `not saved`: a save failed; at DEBUG if the informer has not synced or has stopped, or if the start from the saved store has logged the reason | `path`, `error` |
 //! | WARN | `the warm start waits`: a request of a warm start failed and is retried | `what`, `error`, `attempt` |
 //! | INFO | `a list took long`: more than ten seconds | `total`, `pages`, `objects`, `requesting`, `reading`, `delivering`, `delivered` |
 //! | INFO | `the streaming list failed; listing instead`, at DEBUG while retries fail; `the streaming list is empty, and the cache is not; listing to confirm it`; `events arrive in no order of revision; they are not checked against the server until the next list`; `the store is full; closing the watch` | |
 //! | INFO | `the definition of the kind changed`: the custom resource definition was created, deleted or modified | `availability` |
-//! | INFO | `started`: the result of the start from a saved store; at WARN if there is one and it is not used | `start`; `path` |
+//! | INFO | `started`: the result of the start from a saved store; at WARN if a saved store exists and is not used | `start`; `path` |
 //! | DEBUG | `starting`, `stopped` | |
 //! | DEBUG | `saved`: the cache was saved | `path`, `objects`, `bytes` |
 //! | DEBUG | `listed`, `streamed` | `revision`, `count` |
 //! | DEBUG | `the watch closed` | `open_for`, `events` |
-//! | DEBUG | `the revision is too old` | as `failed` |
+//! | DEBUG | `the revision is too old` | `what`, `error`; for a watch also `open_for` and `events` |
 //! | DEBUG | `forcing a resync` | |
 //! | DEBUG | `a list has not removed the difference`, `not checked: the queue does not become empty`: from consistency checks | `difference` |
 //!
-//! Log lines over a limit are counted, not written. The count is logged with the next line of the same kind,
-//! or when a watch ends; no timer wakes a task to log it.
+//! Some kinds of log lines are limited, as the table states. Lines above the limit are counted and not
+//! written. The count is logged with the next line of the same kind, or when a watch ends. There is no timer
+//! that logs the count.
 //!
-//! Nothing is logged per change of an object, unless the change is faulty. Names of objects, fields and
-//! positions are logged, but never their content, because an object may be a Secret. Request headers are not
-//! logged. Texts from other sources are logged as one line of at most 1 KiB: the message of a server's
-//! `Status`, errors of the program's transforms and index functions, and panic messages of its handlers.
+//! Changes of objects are not logged, except faulty ones. The library logs names of objects, and names of
+//! fields and their positions, but never their content, because an object may be a Secret. Request headers
+//! are not logged. Texts from other sources are logged as one line of at most 1 KiB. These are the message of
+//! a server's `Status`, errors of the program's transforms and index functions, and panic messages of its
+//! handlers.
 
 mod log_limiter;
 
@@ -69,10 +72,10 @@ pub(crate) use self::log_limiter::{LINES_PER_WINDOW, LogLimiter};
 
 use tracing::Span;
 
-/// Maximum number of names that [`first_few`] lists.
+/// Maximum number of names that [`first_few`] includes.
 const NAMES_LISTED: usize = 3;
 
-/// Joins names to a text of the form `a`, `a, b` or `a, b, c and 2 more`.
+/// Joins the first names to a text such as `a`, `a, b` or `a, b, c and 2 more`.
 pub(crate) fn first_few<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     let first: Vec<_> = names.clone().take(NAMES_LISTED).collect();
     let more = names.count() - first.len();

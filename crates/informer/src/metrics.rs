@@ -1,22 +1,23 @@
-//! Metrics of informers, reflectors and work queues, for a collector of the program's choice.
+//! Metrics of informers, reflectors and work queues, for a collector that the program provides.
 //!
-//! A program passes its [`Metrics`] to the builder of one informer
+//! A program passes its collector, an implementation of [`Metrics`], to a builder: of one informer
 //! ([`Builder::metrics`](crate::shared_informer::Builder::metrics)), of a factory for all its informers, of a
-//! standalone reflector, or of a work queue. There is no global collector. Without a collector nothing is
+//! standalone reflector, or of a work queue. There is no global collector. Without a collector, nothing is
 //! measured.
 //!
-//! Current values (lengths, sizes, ages, totals) are read by a sampler on request, without a lock that an informer
-//! holds while it works. Events (durations, counts) are reported when they happen, as an [`Observed`] or a
-//! [`WorkQueueObserved`].
+//! The collector reads current values (lengths, sizes, ages, totals) through a sampler, without a lock that
+//! an informer holds while it works. Durations and counts are reported to the collector when they happen, as
+//! an [`Observed`] or a [`WorkQueueObserved`].
 //!
-//! The metrics of an informer end with the informer: it drops its [`InformerMetrics`] before
-//! [`Controller::run`](crate::controller::Controller::run) returns, and its sampler then returns `None`. An
-//! implementation that removes its series in `Drop` leaves no series behind.
+//! The metrics of an informer end with the informer. The informer drops its [`InformerMetrics`] before
+//! [`Controller::run`](crate::controller::Controller::run) returns, and the informer's sampler then returns
+//! `None`. A collector should remove the informer's series in the `Drop` implementation of its
+//! [`InformerMetrics`].
 //!
-//! Feature `prometheus` adds an implementation, `metrics::Prometheus`.
+//! The feature `prometheus` adds a collector, `metrics::Prometheus`.
 //!
-//! All times are tokio's, so a test in paused time gets exact values. Clocks of different machines are never
-//! compared.
+//! All times are measured with tokio's clock, so a test with paused time measures exact values. Clocks of
+//! different machines are never compared.
 
 mod memory;
 mod meter;
@@ -42,10 +43,10 @@ use kube_core::Resource;
 
 use crate::transport::Class;
 
-/// A collector of metrics. Builders receive it, and all their informers and queues share it.
+/// A collector of metrics. Informers and queues receive it from their builders.
 ///
-/// Each method is called once when an informer or a queue is created. It returns `None`, the default, to
-/// disable the metrics of that informer or queue.
+/// Each method is called once when an informer or a queue is created. A method that returns `None`, which is
+/// the default, disables the metrics of this informer or queue.
 #[doc(alias = "MetricsProvider")]
 #[doc(alias = "InformerMetricsProvider")]
 #[doc(alias = "SetProvider")]
@@ -53,8 +54,8 @@ use crate::transport::Class;
 pub trait Metrics: Send + Sync + 'static {
     /// Called when an informer or a standalone reflector is created.
     ///
-    /// The returned value receives the events of the informer, and is dropped when the informer ends. Until
-    /// then the sampler returns the informer's current values. Two informers may have the same identity.
+    /// The returned value receives the informer's events, and is dropped when the informer ends. `sampler`
+    /// returns the current values of the informer until then. Several informers may have the same identity.
     fn informer(
         &self,
         identity: &InformerIdentity,
@@ -66,9 +67,9 @@ pub trait Metrics: Send + Sync + 'static {
 
     /// Called when a work queue is created.
     ///
-    /// The returned value is dropped with the queue's last handle and item. This may happen inside
-    /// [`WorkQueueSampler::sample`], so don't call `sample` while you hold a lock that the value's `Drop`
-    /// acquires.
+    /// The returned value receives the queue's events, and is dropped after the last handle and the last item
+    /// of the queue. The drop may happen inside [`WorkQueueSampler::sample`]. Don't call `sample` while you
+    /// hold a lock that the value's `Drop` implementation acquires.
     fn work_queue(
         &self,
         name: &Arc<str>,
@@ -79,35 +80,40 @@ pub trait Metrics: Send + Sync + 'static {
     }
 }
 
-/// Receives the events of one informer, from all its tasks.
+/// Receives the events of one informer. All tasks of the informer share this value.
 pub trait InformerMetrics: Send + Sync {
-    /// Called for each event by the informer's tasks, so it must not block. If it panics, the event is lost and the
-    /// informer continues.
+    /// Called by the informer's tasks for each event. The method must not block.
+    ///
+    /// If the method panics, the event is lost and the informer continues.
     fn observe(&self, observed: Observed);
 }
 
-/// Receives the events of one work queue.
+/// Receives the events of one work queue. All tasks that use the queue share this value.
 pub trait WorkQueueMetrics: Send + Sync {
-    /// Called for each event by the task that uses the queue, without the queue's lock. If it panics, the event is
-    /// lost and the queue continues.
+    /// Called for each event by the task that uses the queue. The queue's lock is not held during the call.
+    ///
+    /// If the method panics, the event is lost and the queue continues.
     fn observe(&self, observed: WorkQueueObserved);
 }
 
-/// Identifies the informer of a metric. The program chooses the name, and the cluster bounds the values of all other
-/// fields.
+/// Identifies an informer in metrics. The fields are suitable as labels.
+///
+/// The program chooses the name. The number of different values of all other fields is limited by the kinds
+/// and namespaces of the cluster.
 #[doc(alias = "InformerNameAndResource")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct InformerIdentity {
-    /// The configured name of the informer; by default kind and scope, such as `pods in shop`.
+    /// The configured name of the informer. The default consists of kind and scope, such as `pods in shop`.
     pub name: Arc<str>,
-    /// The group of the informer's kind; empty for the core group.
+    /// The API group of the informer's kind; empty for the core group.
     pub group: String,
-    /// The version of the informer's kind.
+    /// The API version of the informer's kind.
     pub version: String,
-    /// The plural name of the informer's kind.
+    /// The plural name of the informer's kind, such as `pods`.
     pub resource: String,
-    /// The listed namespaces, at most three by name: `shop`, `a, b, c and 2 more`; empty for all namespaces.
+    /// The namespaces that the informer lists, such as `shop` or `a, b, c and 2 more`; at most three are
+    /// named. Empty for all namespaces.
     pub namespace: String,
 }
 
@@ -127,81 +133,86 @@ impl InformerIdentity {
     }
 }
 
-/// An event in an informer, to be counted or measured.
+/// An event in an informer, which a collector counts or measures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Observed {
-    /// A source is listed again, for this reason.
+    /// The reflector lists a source again, for the given reason.
     Relist(RelistReason),
-    /// A list has completed or failed, including all its pages and immediate repetitions.
+    /// A list has completed or failed. Pages and immediate retries belong to the same list.
     List {
-        /// Time from the first request until the store accepted the list, or the list failed.
+        /// Time from the first request until the store accepted the list or the list failed.
         took: Duration,
-        /// Number of objects received.
+        /// Number of objects received in the list.
         items: usize,
-        /// Whether the store accepted the list.
+        /// Whether the store accepted the list; false if the list failed.
         accepted: bool,
     },
-    /// The server has accepted a watch.
+    /// The server has accepted a watch request.
     WatchOpened,
-    /// An open watch has ended.
+    /// A watch that was open has ended.
     WatchEnded {
-        /// Time since the watch was requested.
+        /// Time from the watch request until the watch ended.
         open_for: Duration,
-        /// Number of events received, including bookmarks.
+        /// Number of events received from the watch, including bookmarks.
         events: u64,
-        /// Whether the watch ended within a second without an event, which a healthy server does not cause.
+        /// Whether the watch ended within a second without an event. A healthy server does not cause this.
         short: bool,
     },
-    /// A watch has delivered an event.
+    /// The informer received an event of this type from a watch.
     Event(WatchEvent),
-    /// A request failed, a response stream broke off, or the store did not accept the data.
+    /// A request failed, a response ended early, or the store did not accept the data.
     Failed(Class),
-    /// An object or an event could not be stored as the server sent it. Other objects are not affected.
+    /// An object or an event was not stored as the server sent it. Other objects are not affected.
     Skipped(Skipped),
-    /// A consistency check compared the cache with the server, for one source.
+    /// A consistency check has compared the cached objects of one source with the server.
     Checked(Checked),
-    /// A batch was applied to the store and passed to the handlers' buffers.
+    /// A batch of changes was applied to the store and passed to the buffers of the handlers.
     Batch {
-        /// Number of changes from the queue; a list counts as one if the queue stores it as one.
+        /// Number of changes in the batch. A list counts as one change if the queue stores the list as one.
         changes: usize,
-        /// Time to apply the batch and to pass it to the handlers' buffers.
+        /// Time to apply the batch and to pass it to the buffers of the handlers.
         took: Duration,
-        /// Time from the receipt of the oldest change from the watch until the batch was visible to readers.
+        /// Time from the receipt of the batch's oldest watch event until the batch was visible to readers.
         ///
-        /// The value includes the time in the channel, the queue and the store, but not the time in the
-        /// server and the network. `None` if no change came from a watch.
+        /// The time includes the delays in the channel, the queue and the store, but not those in the server
+        /// and the network. `None` if the batch contains no change from a watch.
         lag: Option<Duration>,
     },
-    /// Changes in the cache were passed to handlers. Each change counts once, for any number of handlers.
-    /// Objects that a list or a resync delivers unchanged do not count.
+    /// Changes of cached objects were passed to handlers.
+    ///
+    /// Each change counts once, for any number of handlers. An object that a list or a resync delivers
+    /// unchanged does not count.
     Told(Told),
 }
 
-/// The reason why a source is listed again.
+/// The reason for which a reflector lists a source again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RelistReason {
-    /// The previous list failed.
+    /// The previous list of the source failed.
     ListFailed,
-    /// The watch's revision was too old for the server.
+    /// The server no longer has the revision of the watch, or has not reached it.
     Expired,
-    /// The server was restored from a backup: [`Class::WentBack`], or it does not know the last revision.
+    /// The server was restored from a backup: it sent an older revision ([`Class::WentBack`]), or does not
+    /// know the last revision.
     WentBack,
-    /// The watch could not be opened.
+    /// The server did not accept the watch request.
     WatchRefused,
     /// The watch ended within a second without an event.
     VeryShortWatch,
-    /// The watch sent invalid data.
+    /// The watch sent data that violates the protocol.
     Unreadable,
     /// The store did not accept an event of the watch.
     StoreRefused,
-    /// The server ended the watch with another error.
+    /// The watch ended with another error.
     WatchFailed,
     /// A consistency check found that the cache differs from the server.
     Inconsistent,
-    /// The kind is served again after the server did not serve it: its definition exists again, or has
-    /// changed. Only for informers of a factory that follows definitions.
+    /// The server serves the kind again, after a time in which it did not. The kind's definition was created
+    /// again or changed.
+    ///
+    /// Only used for informers of a factory that watches definitions.
     ServedAgain,
 }
 
@@ -220,7 +231,7 @@ impl RelistReason {
         Self::ServedAgain,
     ];
 
-    /// Returns the reason as a label value, such as `list_failed`.
+    /// Returns the reason as the value of a metric label, such as `list_failed`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ListFailed => "list_failed",
@@ -236,7 +247,7 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the list after a watch ended with an error of this class.
+    /// Returns the reason for the next list, after a watch ended with an error of this class.
     pub(crate) fn after_watch(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -248,7 +259,8 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the list after the server rejected a watch with an error of this class.
+    /// Returns the reason for the next list, after the server rejected a watch request with an error of this
+    /// class.
     pub(crate) fn after_refusal(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -257,25 +269,25 @@ impl RelistReason {
     }
 }
 
-/// The type of a watch event.
+/// The type of an event that a watch has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WatchEvent {
-    /// An object was added.
+    /// The event reports an added object.
     Added,
-    /// An object was changed.
+    /// The event reports a changed object.
     Modified,
-    /// An object was deleted.
+    /// The event reports a deleted object.
     Deleted,
-    /// The server confirms that it has sent all events up to a revision.
+    /// The server confirms that it has sent all events up to a revision, without an object.
     Bookmark,
-    /// The server reports the error with which it ends the watch.
+    /// An error that the server sends before it ends the watch.
     Error,
-    /// The type is unknown to this library.
+    /// The type of the event is unknown to this library.
     Unknown,
 }
 
 impl WatchEvent {
-    /// All types.
+    /// All types, in the order of their declaration.
     pub const ALL: [Self; 6] = [
         Self::Added,
         Self::Modified,
@@ -285,7 +297,7 @@ impl WatchEvent {
         Self::Unknown,
     ];
 
-    /// Returns the type as a label value, such as `added`.
+    /// Returns the type as the value of a metric label, such as `added`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -298,24 +310,25 @@ impl WatchEvent {
     }
 }
 
-/// The reason why an object or an event was not stored as the server sent it.
+/// The reason for which an object or an event was not stored as the server sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Skipped {
-    /// The object does not decode, or its transform failed. An object with a name is stored as broken.
+    /// The object failed to decode, or its transform failed. If the object has a name, the store contains it
+    /// as a broken object.
     Undecodable,
     /// The queue's key function returned an error for the object.
     Keyless,
     /// The event has an unknown type.
     UnknownEvent,
-    /// The object is of another kind than requested.
+    /// The object is of another kind than the requested one.
     OtherKind,
-    /// The program modified the object in the cache, and the mutation detector noticed it.
+    /// The mutation detector has found that the program modified a cached object.
     Mutated,
 }
 
 impl Skipped {
-    /// All reasons.
+    /// All reasons, in the order of their declaration.
     pub const ALL: [Self; 5] = [
         Self::Undecodable,
         Self::Keyless,
@@ -324,7 +337,7 @@ impl Skipped {
         Self::Mutated,
     ];
 
-    /// Returns the reason as a label value, such as `undecodable`.
+    /// Returns the reason as the value of a metric label, such as `undecodable`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Undecodable => "undecodable",
@@ -340,19 +353,19 @@ impl Skipped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Checked {
-    /// Cache and server have the same objects.
+    /// The cache and the server have the same objects.
     Same,
-    /// Cache and server differ.
+    /// The cache differs from the server.
     Different,
     /// The check failed: the server did not return the state at the cache's revision.
     Failed,
 }
 
 impl Checked {
-    /// All results.
+    /// All results, in the order of their declaration.
     pub const ALL: [Self; 3] = [Self::Same, Self::Different, Self::Failed];
 
-    /// Returns the result as a label value, such as `same`.
+    /// Returns the result as the value of a metric label, such as `same`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -362,24 +375,25 @@ impl Checked {
     }
 }
 
-/// Numbers of changes in the cache that were passed to handlers.
+/// Numbers of changes of cached objects that were passed to handlers, by type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Told {
-    /// Number of added objects.
+    /// Number of objects passed to handlers as added.
     pub added: u64,
-    /// Number of updated objects.
+    /// Number of objects passed to handlers as updated.
     pub updated: u64,
-    /// Number of deleted objects.
+    /// Number of objects passed to handlers as deleted.
     pub deleted: u64,
 }
 
-/// An event in a work queue, with a measured duration.
+/// An event in a work queue, with a measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkQueueObserved {
-    /// A worker received an item, which had waited this long since it was first added.
+    /// A worker received an item. The value is the time from the item's first addition to the receipt.
     Queued(Duration),
-    /// A worker ended the work on an item, which it had processed for this long.
+    /// A worker finished an item. The value is the time from the receipt of the item to the end of its
+    /// processing.
     Worked(Duration),
 }

@@ -1,16 +1,17 @@
-//! An overlay of a program's own writes over an informer's cache, until the cache contains them.
+//! An overlay that adds a program's own writes to an informer's cache, until the cache contains them.
 //!
 //! - A read returns the newer of the cached state and the local write, by revision.
-//! - An object that was deleted through the overlay is hidden, even if the cache still has it.
-//! - A write is dropped when the cache's revision reaches it. The cache then has the write or a newer state, or
-//!   the object is deleted. The overlay therefore needs no events, and drops a write no later than the cache
-//!   receives the deletion of its object. With a [`DeltaFifo`](crate::queue::DeltaFifo) a write may stay a moment
-//!   longer, because the cache's objects may be newer than its revision.
-//! - Each write and deletion has a maximum lifetime, and their number is limited.
-//! - [`MutationCache::lapsed`] reports the writes that the overlay dropped although the cache never contained
-//!   them. Readers then see another state, possibly without an event.
+//! - A read does not return an object that was deleted through the overlay, even if the cache still contains
+//!   it.
+//! - A write is dropped when the revision of the cache reaches the write's revision. The cache then contains
+//!   the write or a newer state, or the object was deleted. The overlay therefore needs no events. With a
+//!   [`DeltaFifo`](crate::queue::DeltaFifo) the write may be dropped slightly later, because cached objects
+//!   may be newer than the revision of the cache.
+//! - Each write and deletion has a maximum lifetime, and the number of writes and of deletions is limited.
+//! - [`MutationCache::lapsed`] reports the writes that were dropped although the cache never contained them.
+//!   Readers then see another state, possibly without an event.
 //!
-//! If the caller can wait, [`wait_for_revision`](SharedInformer::wait_for_revision) is simpler.
+//! If the caller can wait for the cache, [`wait_for_revision`](SharedInformer::wait_for_revision) is simpler.
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::Pod;
@@ -50,34 +51,37 @@ use crate::{
     shared_informer::SharedInformer,
 };
 
-/// Default maximum number of writes, and also of deletions; equal to client-go's `defaultMaxSize`.
+/// Default maximum number of writes in an overlay; equal to client-go's `defaultMaxSize`. The same limit
+/// applies to deletions.
 pub const CAPACITY: usize = 100;
 
-/// Default maximum lifetime of a write or a deletion; equal to client-go's default.
+/// Default maximum lifetime of a write or a deletion in an overlay; equal to client-go's default.
 pub const TTL: Duration = Duration::from_secs(5 * 60);
 
-/// Reads an informer's cache and shows local writes over it; clones share the same overlay.
+/// Reads an informer's cache together with the program's own writes. Clones share the same writes.
 ///
 /// # Visibility
 ///
-/// A write is visible as the server returned it, without the informer's transform, and even if the informer's
-/// selector excludes it. It is visible until the cache has reached its revision.
+/// A read returns a write as the server returned it to the program, without the informer's transform. A write
+/// is visible even if the informer's selector excludes it. It remains visible until the cache has reached the
+/// revision of the write.
 ///
-/// A deletion hides the object with its uid; another object of the same name is visible. A deletion is kept
-/// for its whole lifetime, to reject writes of that uid that are added after the deletion.
+/// A deletion hides the object with the deleted uid. A newer object of the same name is visible. A deletion
+/// is kept for its whole lifetime, so that writes of the deleted uid that are added later are rejected.
 ///
-/// All writes and deletions are dropped when the server's revision goes backwards, because revisions before
-/// and after the rollback are not comparable.
+/// If the server's revision decreases after a restore, all writes and deletions are dropped, because
+/// revisions before and after the restore are not comparable.
 ///
 /// # Limits
 ///
-/// Above its capacity, the overlay drops the oldest write or deletion, and reads return the cached state again.
-/// Lifetimes use tokio's clock. There is no background task; expired entries stay in memory until the next call.
+/// Above its capacity, the overlay drops the oldest write or deletion, and reads return the cached state
+/// again. Lifetimes are measured with tokio's clock. There is no background task: expired entries stay in
+/// memory until the next call.
 ///
 /// # Event-driven programs
 ///
-/// A program that reads this overlay in response to events also needs [`MutationCache::lapsed`], because a write
-/// can end without an event.
+/// A program that reads this overlay in response to events also needs [`MutationCache::lapsed`], because a
+/// write may be dropped without an event.
 #[doc(alias = "Overlay")]
 #[derive_where(Clone, Debug)]
 pub struct MutationCache<K> {
@@ -87,10 +91,11 @@ pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,
 }
 
-/// State shared by the clones of an overlay.
+/// State that the clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Notified when a write lapses or the overlay gets its first entry, if there are [`Lapsed`] streams.
+    /// Wakes the [`Lapsed`] streams, if there are any, when a write lapses or the empty overlay receives an
+    /// entry.
     changed: Notify,
 }
 
@@ -99,7 +104,8 @@ struct Laid<K> {
     listeners: Listeners,
 }
 
-/// Builder of a [`MutationCache`], with its capacity, its maximum lifetime and the visibility of new objects.
+/// Builder of a [`MutationCache`]. Sets the capacity, the maximum lifetime and the visibility of created
+/// objects.
 #[must_use]
 #[derive_where(Debug)]
 pub struct Builder<K> {
@@ -108,14 +114,15 @@ pub struct Builder<K> {
     limits: Limits,
 }
 
-/// Error of adding a write to the overlay.
+/// The reason why a write was not added to an overlay.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PutError<K> {
     /// The object has no name.
     #[error(transparent)]
     Nameless(Nameless<K>),
-    /// The object has no revision, or a revision without an order, so it can't be compared with the cache.
+    /// The object has no revision, or a revision without an order. The overlay can't compare the object with
+    /// the cache.
     #[error("{object:?} has no revision that can be compared")]
     NotComparable {
         /// The rejected object.
@@ -139,21 +146,21 @@ where
 // === impl Builder ===
 
 impl<K> Builder<K> {
-    /// Sets the maximum number of writes, and also of deletions; each is at least one.
+    /// Sets the maximum number of writes; the same limit applies to deletions. Zero is raised to one.
     pub fn capacity(mut self, objects: usize) -> Self {
         self.limits.capacity = objects.max(1);
         self
     }
 
-    /// Sets the maximum lifetime of a write or a deletion.
+    /// Sets the maximum lifetime of a write or a deletion in the overlay.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.limits.ttl = ttl;
         self
     }
 
-    /// Hides a write while the cache has no object of its name.
+    /// Hides a write while the cache has no object with its name.
     ///
-    /// A created object becomes visible when the cache has it, so it is never read here before handlers can
+    /// A created object thus becomes visible when the cache receives it, and never before handlers can
     /// receive its event.
     #[doc(alias = "includeAdds")]
     pub fn without_adds(mut self) -> Self {
@@ -199,12 +206,14 @@ where
         }
     }
 
-    /// Adds an object, in the state that a write request returned, to the overlay, and returns its name.
+    /// Adds an object to the overlay, in the state that the server returned for a write request. Returns the
+    /// object's name.
     ///
-    /// An object that is older than the cache, another write, or a deletion is ignored.
+    /// The object is ignored if the cache or another write has a newer state, or if its uid was deleted
+    /// through the overlay.
     ///
     /// # Errors
-    /// [`PutError`]: the object has no name, or no revision that can be compared.
+    /// Returns [`PutError`] if the object has no name, or no revision that can be compared.
     #[doc(alias = "Mutation")]
     pub fn put(&self, written: K) -> Result<ObjectName, PutError<K>> {
         let object = Object::new(written).map_err(PutError::Nameless)?;
@@ -216,25 +225,26 @@ where
         Ok(name)
     }
 
-    /// Hides the object of this name and uid after the server has deleted it.
+    /// Hides the object with this name and uid. Call this method after the server has deleted the object.
     ///
-    /// If the object has finalizers or a grace period, the server only marks it as deleted and returns the object.
-    /// Pass this object to [`put`](MutationCache::put) instead.
+    /// If the object has finalizers or a grace period, the server only marks the object as deleted, and
+    /// returns it. Pass the returned object to [`put`](MutationCache::put) instead.
     #[doc(alias = "OnDelete")]
     pub fn delete(&self, name: &ObjectName, uid: impl Into<Arc<str>>) {
         let uid = uid.into();
         self.with(|layer, cache| layer.delete(name.clone(), uid, cache));
     }
 
-    /// Returns the object of this name.
+    /// Returns the object with this name, from the overlay or the cache.
     ///
     /// # Errors
-    /// The object does not exist, or its last state could not be decoded.
+    /// Returns an error if the object does not exist, or if its current state failed to decode.
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
         GetError::or_body(&self.kind, name, self.find(name))
     }
 
-    /// Returns the object of this name as a handle, even if its last state could not be decoded.
+    /// Returns a handle to the object with this name, from the overlay or the cache, even if the object's
+    /// current state failed to decode.
     #[doc(alias = "GetByKey")]
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         let (seen, cached) = self.with(|layer, cache| {
@@ -248,7 +258,10 @@ where
         }
     }
 
-    /// Returns the objects that match a label selector, from one snapshot, ordered by namespace and name.
+    /// Returns the objects of the overlay and the cache that match a label selector, ordered by namespace and
+    /// name.
+    ///
+    /// All cached objects are from one snapshot.
     pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
         let (views, cache) = self.views();
         let matches = |object: &Object<K>| selector.matches(|key| object.labels().get(key));
@@ -256,12 +269,13 @@ where
         merge(cached, &views, matches)
     }
 
-    /// Returns the objects that have an index value, in order.
+    /// Returns the objects of the overlay and the cache that have this value in an index, ordered by
+    /// namespace and name.
     ///
-    /// The index's function is called for the writes in the overlay.
+    /// The index function is called for the writes in the overlay.
     ///
     /// # Errors
-    /// The index does not exist.
+    /// Returns an error if the cache does not have this index.
     #[doc(alias = "ByIndex")]
     pub fn by_index(
         &self,
@@ -276,16 +290,16 @@ where
         }))
     }
 
-    /// Returns the number of writes that the cache does not contain yet.
+    /// Returns the number of writes in the overlay that the cache does not contain yet.
     pub fn pending(&self) -> usize {
         self.with(Layer::pending)
     }
 
-    /// Returns a stream of the names of writes and deletions that lapse after this call.
+    /// Returns a stream of the names whose write or deletion lapses after this call.
     ///
-    /// A write or deletion lapses when it ends although the cache never showed it. Readers of the overlay then see
-    /// another state than before, possibly without an event. A program that reads the overlay adds each name to
-    /// its work queue, or resyncs:
+    /// A write or deletion lapses when the overlay drops it although the cache has never contained its
+    /// result. Readers of the overlay then see another state than before, possibly without an event. A
+    /// program that reads the overlay adds each name to its work queue, or resyncs:
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -300,34 +314,35 @@ where
     ///
     /// A write lapses when
     ///
-    /// - the cache passes its revision without having had the object: the object was deleted before the cache
-    ///   received it, or the informer's selector excludes it;
-    /// - its lifetime ends, or newer writes exceed the capacity;
-    /// - the server's revision goes backwards.
+    /// - the cache passes the write's revision and has never contained the object. The object was deleted
+    ///   before the cache received it, or the informer's selector excludes it;
+    /// - the write's lifetime ends, or newer writes exceed the capacity;
+    /// - the server's revision decreases after a restore.
     ///
-    /// A deletion lapses in the last two cases, if the cache still has the object.
+    /// A deletion lapses in the last two cases, if the cache still contains the object.
     ///
     /// A write does not lapse when
     ///
-    /// - the cache has it, or a newer state of its name;
-    /// - the cache has had its object and lost it;
+    /// - the cache contains the write, or a newer state of an object with its name;
+    /// - the cache has contained the object and has removed it;
     /// - a later write replaces it;
-    /// - [`MutationCache::delete`] ends it.
+    /// - [`MutationCache::delete`] drops it.
     ///
-    /// Handlers receive an event in the first two cases. If an object is created and deleted between two reads of
-    /// the cache, its name is reported although handlers may have received events.
+    /// Handlers receive an event in the first two of these cases. If an object is created and deleted between
+    /// two reads of the cache, the stream reports its name although handlers may have received events.
     #[must_use]
     pub fn lapsed(&self) -> Lapsed {
         Lapsed::new(self.clone())
     }
 
-    /// Returns a snapshot of the cache, and the names for which the overlay differs from it. Calls no user
-    /// code.
+    /// Returns a snapshot of the cache, and the states of all names for which the overlay differs from the
+    /// snapshot. This method calls no user code.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
 
-    /// Drops all ended writes and deletions. Returns the next time at which an entry expires, if any.
+    /// Drops all writes and deletions that have ended. Returns the time at which the next one expires, if
+    /// any.
     fn settle(&self) -> Option<Instant> {
         self.with(|layer, cache| {
             layer.settle(cache);
@@ -335,8 +350,8 @@ where
         })
     }
 
-    /// Calls `act` with the entries and a snapshot taken under the lock, so that snapshots never go back in
-    /// time.
+    /// Calls `act` with the overlay's entries and a snapshot of the cache. The snapshot is taken under the
+    /// lock, so each call has the same or a newer snapshot than the previous call.
     fn with<R>(&self, act: impl FnOnce(&mut Layer<K>, &Snapshot<K>) -> R) -> R {
         let mut laid = self.shared.laid.lock();
         let Laid { layer, listeners } = &mut *laid;
@@ -356,7 +371,8 @@ where
     }
 }
 
-/// Returns the cached objects that `views` does not replace, and the matching local writes, in order.
+/// Returns the cached objects for which `views` has no entry, and the writes in `views` for which `matches`
+/// returns true. The objects are ordered by namespace and name.
 fn merge<'a, K: 'a>(
     cached: impl Iterator<Item = &'a Object<K>>,
     views: &BTreeMap<ObjectName, View<K>>,

@@ -1,7 +1,8 @@
-//! Detects mutations of cached objects, which all handlers and readers share.
+//! Detects mutations of cached objects. All handlers and readers share these objects, so code must not change
+//! them.
 //!
-//! The detector is off by default and intended for tests: it copies every object and compares all copies
-//! each second.
+//! The detector is off by default and intended for tests: it copies every object and compares all copies each
+//! second.
 //!
 //! A cached object is behind an `Arc`, so only a type with interior mutability (a field with a `Mutex`, an
 //! atomic or a `OnceCell`) can be mutated. Such a mutation is visible to all handlers and readers, is not
@@ -9,8 +10,9 @@
 //!
 //! # Guarantees
 //!
-//! - A state is copied before a handler, reader or index function can access it, so any later mutation is
-//!   a difference from the copy. The report names the object, but not the code that changed it.
+//! - The detector copies a state before a handler, reader or index function can access the state. Any later
+//!   mutation therefore makes the state differ from its copy. The report names the object, but not the code
+//!   that changed the object.
 //! - Each mutated state is reported once.
 //! - A copy is dropped at the first check after the last reference to its state is dropped.
 //! - The detector does not modify objects and holds no lock. It can't detect mutations of data that the
@@ -32,19 +34,21 @@ use crate::{
     reflector::{DeltaKind, Error},
 };
 
-/// Interval between two checks; the same as in client-go.
+/// Interval between two checks, equal to the interval in client-go.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Maximum number of states compared before the informer's loop handles its commands again.
+/// Maximum number of object states that one call of `check` compares. The informer's loop handles its other
+/// commands between two calls.
 const SLICE: usize = 1024;
 
-/// The copies of one informer. Only [`MutationDetector::new`] requires `Clone` and `PartialEq`.
+/// Copies of the object states that one informer received, for comparison with the cached originals. Only
+/// [`MutationDetector::new`] requires that `K` implements `Clone` and `PartialEq`.
 pub(crate) struct MutationDetector<K> {
     copy: fn(&K) -> K,
     is_equal: fn(&K, &K) -> bool,
     /// The copies, in no particular order.
     copies: Vec<Copied<K>>,
-    /// Number of copies that the current check has compared.
+    /// Number of copies that the current check has already compared.
     checked: usize,
     due: Instant,
 }
@@ -53,7 +57,8 @@ struct Copied<K> {
     name: ObjectName,
     revision: ResourceVersion,
     shared: Weak<K>,
-    /// Boxed, so that spare capacity of the list is cheap.
+    /// Copy of the object. The box keeps the elements of `copies` small, so unused capacity of that vector
+    /// costs little memory.
     copy: Box<K>,
 }
 
@@ -71,7 +76,8 @@ impl<K> MutationDetector<K> {
         }
     }
 
-    /// Copies the objects of a delta.
+    /// Copies the objects that a change of the store contains. An object of a list that is unchanged, and
+    /// therefore already copied, is not copied again.
     pub(crate) fn take_in(&mut self, delta: &DeltaKind<K>) {
         let objects = match delta {
             DeltaKind::Added(object)
@@ -101,10 +107,10 @@ impl<K> MutationDetector<K> {
         new.for_each(|object| self.copy(object));
     }
 
-    /// Copies one state, except a broken object, which has no body.
+    /// Copies one object state. An object that failed to decode is skipped.
     ///
-    /// If cloning panics, or if the copy is not equal to the original (because of a NaN, for example), a
-    /// warning is logged and mutations of this state are not detected.
+    /// If cloning panics, or if the copy is not equal to the original (because of a NaN, for example), this
+    /// method logs a warning, and mutations of this state are not detected.
     pub(crate) fn copy(&mut self, object: &Object<K>) {
         let Ok(shared) = object.get() else {
             return;
@@ -132,14 +138,15 @@ impl<K> MutationDetector<K> {
         });
     }
 
-    /// Returns the time of the next check; `None` while there is nothing to compare.
+    /// Returns the time at which the next check is due; `None` while the detector has no copies.
     pub(crate) fn due(&self) -> Option<Instant> {
         (!self.copies.is_empty()).then_some(self.due)
     }
 
-    /// Compares the next [`SLICE`] states, and returns an error for each mutated state.
+    /// Compares the next [`SLICE`] object states with their copies. Returns an error for each mutated state.
     ///
-    /// The next call is due at once until all states have been compared, then one [`PERIOD`] later.
+    /// The next call is due immediately while the current check has states left to compare. After the last
+    /// state the next call is due after [`PERIOD`].
     pub(crate) fn check(&mut self) -> Vec<Error> {
         let mut mutated = Vec::new();
         for _ in 0..SLICE {
@@ -167,7 +174,7 @@ impl<K> MutationDetector<K> {
         mutated
     }
 
-    /// Compares all states, and returns an error for each mutated state.
+    /// Compares all object states with their copies. Returns an error for each mutated state.
     pub(crate) fn check_all(&mut self) -> Vec<Error> {
         self.checked = 0;
         let mut mutated = self.check();
@@ -182,7 +189,7 @@ impl<K> MutationDetector<K> {
 enum State {
     Unchanged,
     Mutated,
-    /// The state is no longer in use, or can't be compared.
+    /// The cache and its readers have dropped the state, or the comparison with the copy panicked.
     Void,
 }
 

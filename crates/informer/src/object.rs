@@ -1,8 +1,8 @@
-//! [`Object`] is a handle to one state of one Kubernetes object.
+//! [`Object`] is a handle to one state of one Kubernetes object, as the cache and the handlers share it.
 //!
-//! Guarantees: a handle is cheap to clone, and the object in it never changes. Name, namespace, uid, revision
-//! and labels are available without decoding. [`Object::get`] returns the whole object as an `Arc`, or the
-//! error with which it failed to decode.
+//! Guarantees: a handle is cheap to clone, and the object's content never changes. Name, namespace, uid,
+//! revision and labels are available without decoding. [`Object::get`] returns the whole object as an `Arc`,
+//! or an error if the object failed to decode.
 //!
 //! ```compile_fail,E0594
 //! use k8s_openapi::api::core::v1::Pod;
@@ -45,16 +45,16 @@ use kube_core::Resource;
 use self::body::{Body, Broken, COUNTS_BYTES, Live};
 use crate::codec::{Encoded, Identity};
 
-/// Identifies one source of an informer's objects: one reflector with its list and watch.
+/// Identifies one source of an informer's objects. A source is one reflector with its own list and watch.
 ///
-/// An informer of several namespaces has one source per namespace. A relist of one source deletes only objects
-/// of that source.
+/// An informer of several namespaces has one source per namespace. A relist of one source deletes only
+/// objects of that source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(u32);
 
 impl SourceId {
-    /// Creates the identifier of a source, from its number in the informer. Sources are numbered from 0 in
-    /// the order in which they were added.
+    /// Creates the identifier of a source from the source's number in its informer. An informer numbers its
+    /// sources from 0, in the order in which they were added.
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
@@ -78,7 +78,7 @@ pub struct Object<K> {
 struct Inner<K> {
     name: ObjectName,
     revision: ResourceVersion,
-    /// Number of bytes that the server sent for the object; 0 if it did not come from a server.
+    /// Number of bytes that the server sent for the object; 0 if the object did not come from a server.
     wire_bytes: u32,
     uid: UidHash,
     body: Body<K>,
@@ -108,65 +108,75 @@ impl<K> Object<K> {
 
     /// Returns `metadata.resourceVersion`.
     ///
-    /// If the watch reported the object's deletion, this is the revision of the deletion.
+    /// If this handle is the final state of an object whose deletion the watch reported, the result is the
+    /// revision of the deletion.
     pub fn revision(&self) -> &ResourceVersion {
         &self.inner.revision
     }
 
-    /// Returns the whole object, shared with the cache.
+    /// Returns the whole object. The returned `Arc` shares the object with the cache and with other readers.
     ///
-    /// A packed cache decodes the object on each call, unless it was decoded recently or another reader still
-    /// holds it. A lazy cache decodes the object on the first call.
+    /// A lazy cache, which stores objects as bytes until the first read, decodes the object on the first
+    /// call. A packed cache, which stores objects as compressed bytes, decodes the object on each call,
+    /// unless the object was decoded recently or another reader still holds the decoded object.
     ///
     /// # Errors
-    /// The object's bytes do not decode into `K`. A reader of a snapshot can see this error. A handler sees it only
-    /// with a packed or lazy cache, because other caches decode objects before they deliver events.
+    /// The object's bytes do not decode into `K`. A reader of a snapshot can receive this error from any
+    /// cache. A handler can receive it only from a packed or lazy cache, because any other cache decodes an
+    /// object before it delivers the object's event.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, true)
     }
 
-    /// Like [`Object::get`], for a reader that visits all objects once: a lazy cache does not store the
-    /// decoded object.
+    /// Returns the whole object like [`Object::get`], for a reader that visits all objects once. A lazy
+    /// cache, which otherwise replaces an object's bytes with the decoded object on the first read, keeps the
+    /// bytes.
     pub(crate) fn peek(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, false)
     }
 
-    /// Returns a reference to the object, if the cache stores it decoded and it is not broken.
+    /// Returns a reference to the object if the cache stored the object decoded from the start, and decoding
+    /// did not fail.
     ///
-    /// The result is always `None` in a packed or lazy cache, even after the object was read.
+    /// The result is `None` for an object that a packed or lazy cache stores as bytes, even after a read.
     pub fn live(&self) -> Option<&K> {
         self.inner.body.live()
     }
 
-    /// Returns the decode error of a broken object, if the error was known when this handle was created.
+    /// Returns the decode error of an object that failed to decode, if the error was known when this handle
+    /// was created.
     ///
-    /// In a packed or lazy cache the error is known after the first read: handles created afterwards return
-    /// it here, earlier handles do not. [`Object::get`] returns it in both cases.
+    /// In a packed or lazy cache, which decodes objects on demand, the error is known after the first read. A
+    /// handle that the cache creates after that read returns the error here; an earlier handle returns
+    /// `None`. [`Object::get`] returns the error for all of these handles.
     pub fn broken(&self) -> Option<&DecodeError> {
         self.inner.body.broken()
     }
 
-    /// Whether the cache decodes the object on each read, except shortly after another read: true in a packed
-    /// cache.
+    /// Whether the cache decodes the object again on each read, unless the object was read recently. This is
+    /// true in a packed cache, which stores objects as compressed bytes.
     pub(crate) fn is_decoded_each_time(&self) -> bool {
         self.inner.body.is_decoded_each_time()
     }
 
-    /// Whether the object is in a packed cache and was decoded recently.
+    /// Whether the object is in a packed cache, which decodes objects on each read, and was decoded recently.
     pub(crate) fn was_just_decoded(&self) -> bool {
         self.inner.body.was_just_decoded()
     }
 
-    /// Decodes an object of a packed cache before it is read, and returns the decoded object; the caller
-    /// keeps it until the read. Returns `None` in other caches, and if decoding fails; the read then returns
-    /// the error.
+    /// Decodes an object of a packed cache ahead of a read, and returns the decoded object. The caller keeps
+    /// the result alive until the read, which then does not decode the object again.
+    ///
+    /// Returns `None` in other caches, and if decoding fails. In the latter case the read returns the error.
     pub(crate) fn prefetched(&self) -> Option<Arc<K>> {
         self.inner.body.prefetched(&self.inner.name)
     }
 
-    /// Whether `other` is the same state of the object: same revision, uid and epoch. A server that was
-    /// restored from a backup reuses revisions, but in another epoch. An object without a revision never
-    /// counts as unchanged.
+    /// Whether `other` is the same state of the object, because both handles have the same revision, uid and
+    /// epoch.
+    ///
+    /// The epoch distinguishes the revisions before and after a restore of the server from a backup, because
+    /// the server uses them a second time. The result is false for an object without a revision.
     pub(crate) fn is_unchanged(&self, other: &Self) -> bool {
         let (revision, others) = (self.revision(), other.revision());
         let has_same_revision = !revision.is_unset() && revision == others;
@@ -175,7 +185,8 @@ impl<K> Object<K> {
             && self.uid_hash().may_be(other.uid_hash())
     }
 
-    /// Returns the same state with its revision in another epoch.
+    /// Returns the same object state with its revision in the given epoch. An epoch is the period between two
+    /// restores of the server from a backup.
     pub(crate) fn in_epoch(mut self, epoch: Epoch) -> Self {
         if self.revision().epoch() != epoch {
             let Inner { revision, .. } = Arc::make_mut(&mut self.inner);
@@ -184,26 +195,28 @@ impl<K> Object<K> {
         self
     }
 
-    /// Returns the hash of the object's uid, as the server sent it.
+    /// Returns the hash of the object's uid. The uid is the one that the server sent, before any transform.
     pub(crate) fn uid_hash(&self) -> UidHash {
         self.inner.uid
     }
 
-    /// Whether two handles share one state in memory; compares addresses, not content.
+    /// Whether both handles point to the same object state in memory. The method compares addresses, not
+    /// content.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// Returns the number of JSON bytes that the server sent for the object.
     ///
-    /// After a warm start the result is the object's size in the saved file. It is 0 if the object is broken,
-    /// or does not come from a server.
+    /// If the object was loaded from a saved cache file at a warm start, the result is the object's size in
+    /// that file. The result is 0 if the object failed to decode, or if it does not come from a server.
     pub fn wire_bytes(&self) -> u64 {
         self.inner.wire_bytes.into()
     }
 
-    /// Creates a handle to a decoded object, with the name, revision and uid that the server sent, before any
-    /// transform.
+    /// Creates a handle to a decoded object. The name, revision and uid are those that the server sent, even
+    /// if a transform changed the metadata of `object`. `wire_bytes` is the number of bytes that the server
+    /// sent.
     pub(crate) fn identified(
         name: ObjectName,
         revision: ResourceVersion,
@@ -225,8 +238,8 @@ impl<K> Object<K> {
         }
     }
 
-    /// Stores the heap bytes that were counted when the object was decoded. The handle must not be shared
-    /// yet.
+    /// Stores the object's heap size in bytes, which the decoder counted, in this handle. The method has no
+    /// effect if the handle has clones.
     pub(crate) fn counted(mut self, heap_bytes: usize) -> Self {
         let inner = Arc::get_mut(&mut self.inner);
         if let Some(Body::Live(live)) = inner.map(|inner| &mut inner.body) {
@@ -235,31 +248,33 @@ impl<K> Object<K> {
         self
     }
 
-    /// Estimates the memory of the object and its handle, in bytes; see
-    /// [`StoreSample::rest_bytes`](crate::metrics::StoreSample::rest_bytes) for what is included.
+    /// Returns an estimate of the memory that the object and its handle take, in bytes. See
+    /// [`StoreSample::rest_bytes`](crate::metrics::StoreSample::rest_bytes) for what the estimate includes.
     pub fn rest_bytes(&self) -> u64 {
         let handle = COUNTS_BYTES + size_of::<Inner<K>>() + self.inner.name.as_str().len();
         (handle + self.inner.body.size()) as u64
     }
 
-    /// Returns the number of bytes that all objects of the cache share, such as dictionaries; `None` if they
-    /// share nothing.
+    /// Returns the size in bytes of the data that all objects of the cache share, such as compression
+    /// dictionaries. Returns `None` if the cache has no such data.
     pub(crate) fn shared_bytes(&self) -> Option<u64> {
         self.inner.body.shared_size().map(|size| size as u64)
     }
 
-    /// Returns the JSON that the cache stores for the object: the JSON that the server sent, without pruned
-    /// fields.
+    /// Returns the JSON that the cache stores for the object: the JSON that the server sent, without the
+    /// fields that pruning removed.
     ///
-    /// A packed cache decompresses the JSON, and a lazy cache copies it; neither decodes it. The result is
-    /// `None` if the object is broken or is stored decoded, as in other caches and in a lazy cache after a
-    /// read.
+    /// A packed cache decompresses the stored JSON, and a lazy cache copies it. This method does not decode
+    /// the object. The result is `None` if the object failed to decode, or if the cache stores it decoded. A
+    /// lazy cache stores an object decoded after the first read, and all caches that are neither packed nor
+    /// lazy always do.
     pub fn json(&self) -> Option<Vec<u8>> {
         self.with_encoded(|encoded| encoded.json().into_owned())
     }
 
-    /// Calls `read` with the object's stored bytes, without a copy if they are not compressed. Returns `None`
-    /// if the cache has no bytes of the object.
+    /// Calls `read` with the object's encoded bytes, and returns its result. Compressed bytes are
+    /// decompressed first; other bytes are not copied. Returns `None` without a call if the cache stores no
+    /// encoded bytes of the object.
     pub(crate) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         self.inner.body.with_encoded(read)
     }
@@ -308,7 +323,7 @@ impl<K: Resource> Object<K> {
         Ok(Self::identified(name, revision, uid, object, 0))
     }
 
-    /// Returns `metadata.uid`, which is empty if the server sent none.
+    /// Returns `metadata.uid`; the result is empty if the server sent no uid.
     pub fn uid(&self) -> &str {
         self.inner.body.uid()
     }
@@ -319,7 +334,8 @@ impl<K: Resource> Object<K> {
     }
 }
 
-/// Returns the object's name and revision, or `None` if it has no name.
+/// Returns the object's name with its namespace, and its revision. Returns `None` if `metadata.name` is
+/// missing or empty.
 pub(crate) fn name_and_revision<K: Resource>(object: &K) -> Option<(ObjectName, ResourceVersion)> {
     let meta = object.meta();
     let name = meta.name.as_deref().filter(|name| !name.is_empty())?;
@@ -328,7 +344,7 @@ pub(crate) fn name_and_revision<K: Resource>(object: &K) -> Option<(ObjectName, 
     Some((name, revision))
 }
 
-/// Prints name and revision, but no content, because an object may be a Secret.
+/// Prints the object's name and revision, but no content, because an object may be a Secret.
 impl<K> fmt::Debug for Object<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let broken = if self.broken().is_some() {
@@ -340,12 +356,12 @@ impl<K> fmt::Debug for Object<K> {
     }
 }
 
-/// The error for an object without `metadata.name`; it contains the object.
+/// Error of [`Object::new`] for an object without `metadata.name`. The error contains the rejected object.
 #[derive(thiserror::Error)]
 #[error("an object without metadata.name has no key")]
 pub struct Nameless<K>(pub Box<K>);
 
-/// Prints nothing of the object, which may be a Secret.
+/// Prints only the type's name, because the rejected object may be a Secret.
 impl<K> fmt::Debug for Nameless<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Nameless")

@@ -1,4 +1,7 @@
-//! Moves long computations off the async task that needs them, to the runtime's pool for blocking work.
+//! Moves long computations from an async task to the runtime's pool for blocking work, where they do not
+//! delay other tasks.
+//!
+//! The module starts no threads of its own.
 
 use std::panic::resume_unwind;
 
@@ -7,13 +10,13 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Maximum number of the runtime's workers that one task uses for its computations besides its own worker.
-/// More workers would only compete with the one that produces the work.
+/// Maximum number of runtime workers that one async task uses for its computations, in addition to its own
+/// worker. More workers would only compete with the worker of that task, which produces the work.
 pub(crate) const WIDTH_MAX: usize = 8;
 
-/// Minimum number of objects for which work on each object is moved to the pool for blocking work. Such work
-/// takes some microseconds per object, so fewer objects occupy a thread for at most one or two milliseconds;
-/// moving the work costs a twentieth of that.
+/// Minimum number of objects at which work on all of them is moved to the pool for blocking work. Such work
+/// takes some microseconds per object, so fewer objects delay other tasks for at most one or two
+/// milliseconds. Moving the work costs a twentieth of that time.
 pub(crate) const OFFLOADED_MIN: usize = 500;
 
 /// Runs a long computation on the runtime's pool for blocking work, and returns its result.
@@ -34,8 +37,8 @@ pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Sen
     }
 }
 
-/// Runs a test in paused time on one thread, with one thread for blocking work. The test gets a function that
-/// occupies this thread until its result is dropped.
+/// Runs `test` in paused time, on a runtime with one thread and one thread for blocking work. `test` receives
+/// a function that occupies the thread for blocking work until the returned [`Held`] is dropped.
 #[cfg(test)]
 pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -46,7 +49,8 @@ pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     runtime.unwrap().block_on(async { test(Held::new).await });
 }
 
-/// Occupies the thread for blocking work: offloaded work starts only when this is dropped.
+/// Occupies the runtime's only thread for blocking work in a test. Offloaded work starts only after this
+/// value is dropped.
 #[cfg(test)]
 pub(crate) struct Held(
     #[expect(dead_code, reason = "dropping it ends the wait")] std::sync::mpsc::Sender<()>,
@@ -61,8 +65,8 @@ impl Held {
     }
 }
 
-/// Drops a value on the runtime's pool for blocking work, because dropping a large value takes long. Without
-/// a runtime the value is dropped in place.
+/// Drops a value on the runtime's pool for blocking work, because dropping a large value takes long. Drops
+/// the value in this call if there is no runtime.
 pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     match Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn_blocking(move || drop(garbage))),
@@ -70,8 +74,9 @@ pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     }
 }
 
-/// Returns the number of other tasks that can run in parallel to the calling task: the runtime's workers
-/// minus one, at most [`WIDTH_MAX`]; 0 on a runtime with one thread or without a runtime.
+/// Returns the number of other tasks that can run in parallel to the calling task. This is the number of the
+/// runtime's workers minus one, and at most [`WIDTH_MAX`]. It is 0 on a runtime with one thread or without a
+/// runtime.
 pub(crate) fn width_here() -> usize {
     let width = Handle::try_current().map_or(0, |handle| match handle.runtime_flavor() {
         RuntimeFlavor::CurrentThread => 0,

@@ -1,7 +1,8 @@
-//! [`OrderedTasks`] runs computations on other workers of the runtime, and returns their results in the order
+//! [`OrderedTasks`] runs computations on the workers of the runtime, and returns their results in the order
 //! in which the computations were started.
 //!
-//! On a runtime with one thread, it accepts no computations, so that a simulation stays deterministic.
+//! On a runtime with one thread, [`OrderedTasks::has_room`] is always false and the owner must compute by
+//! itself, so a simulation stays deterministic.
 
 use std::{collections::VecDeque, panic::resume_unwind};
 
@@ -9,31 +10,33 @@ use tokio::task::{JoinSet, yield_now};
 
 use crate::offload::width_here;
 
-/// Maximum number of computations per worker of the runtime, including the worker of the task itself. With
-/// one computation per worker, idle workers slept and woke late on another processor, and events were a
-/// seventh slower.
+/// Maximum number of computations in progress per worker of the runtime, including the worker of the owning
+/// task. With one computation per worker, idle workers slept and later woke on another processor, and events
+/// took a seventh longer.
 const PER_WORKER: usize = 2;
 
-/// Number of items that a computation processes before it yields to other tasks: for pods, a third of a
-/// millisecond's work.
+/// Number of items that a computation processes before it yields to other tasks. For pods, processing these
+/// items takes a third of a millisecond.
 const TURN: usize = 8;
 
-/// A queue of computations in progress, a few for each worker of the runtime.
+/// A queue of computations in progress, at most [`PER_WORKER`] for each worker of the runtime. Dropping the
+/// queue cancels the computations.
 ///
-/// While the owning task waits for a result, its worker runs computations too. The computations are tasks of
-/// the same runtime and not threads of their own: threads would compete for processors, find their caches
-/// cold, and free memory that another thread allocated. Dropping the queue cancels the computations.
+/// While the owning task waits for a result, its worker also runs computations. The computations are tasks of
+/// the runtime instead of separate threads. Threads would compete for processors, start with cold caches, and
+/// free memory that another thread allocated.
 pub(crate) struct OrderedTasks<T> {
     width: usize,
     tasks: JoinSet<Option<(u64, Vec<T>)>>,
-    /// The results of each computation, oldest first; `None` until the computation has completed.
+    /// Results of each computation, the oldest computation first; `None` until that computation has
+    /// completed.
     results: VecDeque<Option<Vec<T>>>,
-    /// The number of the oldest computation in progress. Computations are numbered from 0.
+    /// Number of the oldest computation in `results`. Computations are numbered from 0.
     oldest: u64,
 }
 
 impl<T: Send + 'static> OrderedTasks<T> {
-    /// Creates an empty queue for the workers of the current runtime.
+    /// Creates an empty queue that uses the workers of the current runtime.
     pub(crate) fn here() -> Self {
         Self {
             width: match width_here() {
@@ -46,7 +49,8 @@ impl<T: Send + 'static> OrderedTasks<T> {
         }
     }
 
-    /// Whether no computation is accepted, because the runtime has no other worker than the calling task's.
+    /// Whether the queue accepts no computations, because the calling task has the only worker of the
+    /// runtime.
     pub(crate) fn is_without(&self) -> bool {
         self.width == 0
     }
@@ -59,7 +63,8 @@ impl<T: Send + 'static> OrderedTasks<T> {
         self.results.is_empty()
     }
 
-    /// Starts a computation that calls `compute` for each item.
+    /// Starts a computation that calls `compute` for each of `items`, in order. The caller first checks
+    /// [`has_room`](Self::has_room).
     pub(crate) fn begin<I: Send + 'static>(
         &mut self,
         items: Vec<I>,
@@ -77,13 +82,16 @@ impl<T: Send + 'static> OrderedTasks<T> {
             }
             Some((number, results))
         });
-        // Other workers do not steal the task that a worker spawned last. This one keeps that slot, so that the
-        // computation can be stolen.
+        // Other workers do not steal the task that a worker spawned last. This empty task occupies that
+        // position, so other workers can steal the computation.
         self.tasks.spawn(std::future::ready(None));
     }
 
-    /// Waits for the oldest computation and returns its results. Never completes if there is no computation;
-    /// panics if the computation panicked.
+    /// Waits for the oldest computation, and returns its results, one per item. Never completes if the queue
+    /// is empty.
+    ///
+    /// # Panics
+    /// The computation panicked. The panic continues in the calling task.
     ///
     /// # Cancel safety
     /// Dropping the future loses no result.
@@ -110,7 +118,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
         }
     }
 
-    /// Discards all computations and their results.
+    /// Cancels all computations and discards their results.
     pub(crate) fn clear(&mut self) {
         self.tasks = JoinSet::new();
         self.oldest += self.results.len() as u64;

@@ -1,10 +1,12 @@
-//! Converts a panic in user code into an error about the object that the code was called for.
+//! Converts a panic in user code into an error that concerns one object.
 //!
 //! Guarantees: the module catches panics of functions that are called for one object: `Deserialize`, a
-//! transform, a key function or an index function. The error names the function. It does not contain the
-//! panic message, which may quote the object, and the object may be a Secret; the program's panic hook has
-//! printed the message already. In a program built with `panic = "abort"` nothing is caught, and the first
-//! panic ends the process.
+//! transform, a key function or an index function. The caller's error names the function. The error does not
+//! contain the panic message, which may quote the object, because the object may be a Secret. The program's
+//! panic hook has already printed the message.
+//!
+//! In a program built with `panic = "abort"`, the module catches nothing, and the first panic ends the
+//! process.
 
 use std::{
     any::Any,
@@ -13,22 +15,23 @@ use std::{
 
 use crate::limits::{MESSAGE_BYTES, one_line};
 
-/// The error when the called code has panicked.
+/// Error of calling user code that panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked;
 
-/// Calls user code and catches its panic.
+/// Calls a function of the user, catches its panic, and returns its result.
 ///
 /// # Errors
-/// The code panicked.
+/// The function panicked.
 pub(crate) fn confined<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     // Unwind safe: the object that the call was for is dropped without being read again.
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| Panicked)
 }
 
-/// Returns the message of a panic as one line of at most [`MESSAGE_BYTES`].
+/// Returns the message of a panic as one line of at most [`MESSAGE_BYTES`] bytes.
 ///
-/// Do not use this for code that is called for one object: its panic message may quote the object.
+/// Do not use this function for a panic of code that was called for one object: the message may quote the
+/// object.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,8 +1,9 @@
-//! [`Prefetch`]: decodes packed objects on other threads before a handler reads them.
+//! [`Prefetch`] decodes packed objects on other threads before a handler reads them.
 //!
-//! A packed object is stored encoded, and each read decodes it. A handler that receives a whole list may read
-//! one object after the other. If it does, other threads decode some of the next objects in advance. With one
-//! such thread, the thread decodes every second object.
+//! A packed object is stored as compressed bytes, and each read decodes it. A handler that receives a whole
+//! list may read one object after the other. For such a handler, other threads decode some of the next
+//! objects in advance. With one such thread, the thread decodes every second object, and the handler decodes
+//! the others.
 //!
 //! Guarantees: delivery does not wait for these threads, and the events and their order do not change.
 //! Nothing is prefetched on a runtime with one thread or for objects that are not packed.
@@ -33,22 +34,24 @@ use crate::{
     processor::{Events, Expansion},
 };
 
-/// Number of delivered objects after which `Prefetch` decides whether the handler reads the objects.
+/// Number of delivered objects after which [`Prefetch`] decides whether the handler reads its objects.
 const SEEN: u32 = 16;
 
-/// Minimum number of objects, among [`SEEN`] delivered ones, that the handler must have read for prefetch to
-/// start or continue.
+/// Minimum number of objects that the handler must have read for prefetch to start or continue, out of
+/// [`SEEN`] delivered objects.
 const READ_MIN: u32 = 12;
 
-/// Maximum number of events per window, the group of events that is prefetched together.
+/// Maximum number of events in a window. A window is a group of consecutive events whose objects are
+/// prefetched together.
 ///
-/// Two windows contain fewer events than the number of recently decoded objects that a cache keeps decoded.
+/// Two windows must contain fewer events than the number of weak references that a packed cache holds to
+/// recently decoded objects.
 const WINDOW: usize = 32;
 
-/// Total size of the encoded objects of a window, in bytes, at which the window is full.
+/// Total size in bytes of the encoded objects in a window of events at which the window is full.
 ///
-/// A decoded object is several times as large, and should not evict objects that are read earlier from the
-/// CPU cache. With four times this limit, a first list of pods takes 5 % longer.
+/// A decoded object is several times as large as its encoded bytes, and should not evict objects that are
+/// read earlier from the CPU cache. With four times this limit, a first list of pods takes 5 % longer.
 const WINDOW_BYTES: u64 = 64_000;
 
 /// Minimum number of events in a notification for which prefetch is used.
@@ -56,26 +59,28 @@ const EVENTS_MIN: u64 = 64;
 
 /// Limits the number of decoding threads in the process, independent of the number of handlers.
 ///
-/// One limit suffices, because the handlers of one informer share decoded objects.
+/// One limit for all handlers suffices, because the handlers of one informer share decoded objects.
 static THREADS: Semaphore = Semaphore::const_new(offload::WIDTH_MAX);
 
-/// Returns the events of notifications to a handler, and decodes their packed objects in advance.
+/// Returns the events of notifications to one handler, and decodes some of their packed objects in advance.
 #[derive_where(Default)]
 pub(crate) struct Prefetch<K> {
-    /// Maximum number of threads for this handler.
+    /// Maximum number of decoding threads for this handler.
     width: usize,
     read_count: ReadCount,
-    /// The notification that is being delivered.
+    /// Iterator over the events of the notification that is being delivered.
     expansion: Expansion<K>,
-    /// The next events to return, already removed from `expansion`.
+    /// The next events to return, which were already removed from `expansion`.
     current: VecDeque<Event<K>>,
-    /// The events after those in `current`.
+    /// The events to return after those in `current`, already removed from `expansion`. The decoding threads
+    /// decode their objects.
     upcoming: VecDeque<Event<K>>,
     /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,
-    /// The object of the last returned event, if the next call counts whether the handler has read it.
+    /// The object of the last returned event. `Some` if the next call of `next` must check whether the
+    /// handler has read the object.
     last: Option<Object<K>>,
-    /// One sender per decoding thread. A thread ends when its sender is dropped.
+    /// Channels to the decoding threads, one per thread. A thread ends when its sender is dropped.
     decoders: Vec<SyncSender<Vec<Upcoming<K>>>>,
     threads: JoinSet<()>,
 }
@@ -83,12 +88,12 @@ pub(crate) struct Prefetch<K> {
 /// The measurement of whether the handler reads the objects that it receives.
 #[derive(Clone, Copy, Default)]
 enum ReadCount {
-    /// Reads are not counted: the handler does not read objects, the notification is short, or no threads are
-    /// available.
+    /// Reads are not counted, because the handler does not read its objects, the notification has few events,
+    /// or the runtime has only one thread.
     #[default]
     Off,
-    /// The handler has read `read` of `seen` objects. While threads decode, only the objects that the handler
-    /// decodes itself are counted.
+    /// The handler has read `read` of the last `seen` objects. While decoding threads run, only the objects
+    /// that these threads leave to the handler are counted.
     Counting { seen: u32, read: u32 },
 }
 
@@ -96,9 +101,9 @@ impl ReadCount {
     const BEGIN: Self = Self::Counting { seen: 0, read: 0 };
 }
 
-/// An object that the handler will receive, sent to a decoding thread.
+/// An object that the handler will receive later. The value is sent to a decoding thread.
 struct Upcoming<K> {
-    /// Index of the object's event in the notification.
+    /// Index of the object's event among the events of the notification.
     number: usize,
     object: Object<K>,
 }
@@ -155,7 +160,8 @@ impl<K: Send + Sync + 'static> Events<K> for Prefetch<K> {
 }
 
 impl<K: Send + Sync + 'static> Prefetch<K> {
-    /// Fills `upcoming` with the next window, and sends a part of its objects to the decoding threads.
+    /// Fills `upcoming` with the next window of events, and sends a part of their objects to each decoding
+    /// thread.
     fn prefetch_window(&mut self) {
         self.upcoming = window(&mut self.expansion);
         let first = self.given.load(Ordering::Relaxed) + self.current.len();
@@ -175,7 +181,8 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Counts whether the handler has read an object that it received.
+    /// Counts an object that the handler received, and whether the handler has read the object. After
+    /// [`SEEN`] objects, starts, continues or stops the prefetch.
     fn count(&mut self, told: &Object<K>) {
         let ReadCount::Counting { seen, read } = &mut self.read_count else {
             return;
@@ -194,7 +201,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Starts decoding threads, if any are available.
+    /// Starts decoding threads for this handler, as many as its width and the limit of the process allow.
     fn start(&mut self) {
         if !self.decoders.is_empty() {
             return;
@@ -225,8 +232,8 @@ fn window<K>(expansion: &mut Expansion<K>) -> VecDeque<Event<K>> {
     events
 }
 
-/// Runs on a decoding thread: decodes objects from the channel, and keeps them decoded until the handler has
-/// received them.
+/// Decodes objects from the channel until its sender is dropped. Keeps each object decoded until the handler
+/// has received it. The function runs on a decoding thread.
 fn decode_all<K>(
     upcoming: &Receiver<Vec<Upcoming<K>>>,
     given: &AtomicUsize,

@@ -1,7 +1,5 @@
-//! [`Processor`]: delivers each change of the cache to all listeners of an informer, and schedules their
-//! resyncs.
-//!
-//! A listener is one registered handler or subscription.
+//! [`Processor`] delivers each change of the cache to all listeners of an informer, and schedules their
+//! resyncs. A listener is one registered handler or subscription.
 //!
 //! Guarantees: every listener has its own buffer and its own task, so a slow handler does not delay other
 //! handlers, and [`Processor::distribute`] does not wait for handlers. The exception is a full
@@ -44,9 +42,9 @@ pub(crate) struct Processor<K> {
     tasks: JoinSet<()>,
     schedule: Schedule<ListenerId>,
     /// Listeners whose resync period has elapsed. Until the next tick of the resync timer, these listeners
-    /// also receive resyncs and unchanged objects of a list.
+    /// receive resyncs, and also the unchanged objects of a list.
     due: BTreeSet<ListenerId>,
-    /// Wakes the controller when a full `Block` buffer has room again.
+    /// Wakes the controller when a full `Block` buffer has room for a notification again.
     room: Arc<Notify>,
 }
 
@@ -64,10 +62,11 @@ where
         }
     }
 
-    /// Adds a listener, and spawns the task that calls its handler, if it has one. Called between two
-    /// batches.
+    /// Adds a listener, and spawns `task`, which calls the listener's handler. A subscription has no task.
+    /// The controller calls this method between two batches.
     ///
-    /// The listener receives the current objects of the cache, then all later changes.
+    /// The listener first receives the objects of `cache`, then all later changes. `synced` says whether the
+    /// informer has synced.
     pub(crate) fn add(
         &mut self,
         listener: Listener<K>,
@@ -85,14 +84,15 @@ where
         while self.tasks.try_join_next().is_some() {}
     }
 
-    /// Removes a listener. Its callback in progress runs to its end; its waiting notifications are discarded.
+    /// Removes a listener. A callback in progress of its handler runs to the end. Waiting notifications are
+    /// discarded.
     pub(crate) fn remove(&mut self, id: ListenerId) {
         self.schedule.remove(id);
         self.due.remove(&id);
         self.listeners.retain(|listener| listener.id != id);
     }
 
-    /// Delivers the changes of an applied batch to the buffers of all listeners.
+    /// Adds the changes of an applied batch to the buffers of all listeners that receive these changes.
     pub(crate) async fn distribute(&self, changes: &[Change<K>]) {
         let now = Instant::now();
         let together = |one: &Change<K>, next: &Change<K>| is_single(one) && is_single(next);
@@ -140,8 +140,8 @@ where
         }
     }
 
-    /// Adds the `Synced` event to the buffers of all listeners. Called once, after the first lists of all
-    /// sources.
+    /// Adds the `Synced` event to the buffers of all listeners. The controller calls this method once, after
+    /// the first lists of all sources.
     pub(crate) fn synced(&self) {
         let now = Instant::now();
         for listener in &self.listeners {
@@ -154,30 +154,31 @@ where
         self.due.contains(&listener.id)
     }
 
-    /// Returns how many more changes of single objects fit in the buffers of all listeners; 0 while a `Block`
-    /// buffer is full.
+    /// Returns the number of changes of single objects that fit in the buffers of all listeners. The result
+    /// is 0 while a `Block` buffer is full.
     pub(crate) fn room(&self) -> usize {
         let rooms = self.listeners.iter().map(|listener| listener.buffer.room());
         rooms.min().unwrap_or(usize::MAX)
     }
 
-    /// Waits until a full `Block` buffer has room again.
+    /// Waits until a full `Block` buffer has room for a notification again.
     pub(crate) async fn room_made(&self) {
         self.room.notified().await;
     }
 
-    /// Starts the resync timer. Called when the informer starts to run.
+    /// Starts the resync timer. The controller calls this method when the informer starts to run.
     pub(crate) fn started(&mut self) {
         self.schedule.start(Instant::now());
     }
 
-    /// Waits until the next tick of the resync timer; forever before the start or if resyncs are disabled.
+    /// Waits until the next tick of the resync timer. Never completes before the start of the timer or if
+    /// resyncs are disabled.
     pub(crate) async fn next_resync(&self) {
         clock::until(self.schedule.next_tick()).await;
     }
 
     /// Selects the listeners that receive the next resync, because their resync period has elapsed. Returns
-    /// whether there are any.
+    /// whether at least one listener was selected.
     ///
     /// The caller must have distributed the whole previous resync.
     pub(crate) fn tick(&mut self) -> bool {
@@ -193,8 +194,9 @@ where
         !self.due.is_empty()
     }
 
-    /// Closes the buffers of all listeners, and waits for the tasks that call the handlers. Returns the
-    /// number of events that were discarded.
+    /// Closes the buffers of all listeners, and waits for the tasks that call the handlers. After a drain's
+    /// deadline, the remaining events of these tasks are discarded. Returns the number of events that all
+    /// listeners discarded.
     pub(crate) async fn close(mut self, closing: Closing) -> u64 {
         for listener in &self.listeners {
             listener.buffer.close(closing);

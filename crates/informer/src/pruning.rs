@@ -1,10 +1,11 @@
-//! Drops fields from objects before they are decoded: a [`FieldPath`] names a field, and [`Pruned`] is an
-//! object that may lack fields.
+//! Removes fields from objects before the objects are decoded.
 //!
-//! Guarantees: a pruned field is never decoded, copied or stored. For a plain type `K`, a field can be pruned
-//! only if it is not lost when the object is written back: managed fields and annotations. For
-//! [`Pruned<K>`](Pruned), any field can be pruned except those that identify the object or that selectors
-//! read. Invalid JSON is left unchanged, so that the decoder reports the error.
+//! A [`FieldPath`] names a field, and [`Pruned`] is an object that may lack fields.
+//!
+//! Guarantees: a pruned field is never decoded, copied or stored. For a plain type `K`, only managed fields
+//! and annotations can be pruned, because an object that lacks other fields could be written back to the
+//! server. For [`Pruned<K>`](Pruned), any field can be pruned except those that identify the object or that
+//! selectors read. Invalid JSON is left unchanged, so that the decoder reports the error.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -33,11 +34,11 @@
 //!
 //! # Keeping and pruning
 //!
-//! A keep-list drops all fields that it does not name. These are always kept: `apiVersion`, `kind`, and
-//! in `metadata` the `name`, `namespace`, `uid`, `resourceVersion` and `labels`. Other metadata must be named,
-//! such as `metadata.deletionTimestamp`. A named path is kept with everything below it. Pruned paths are
-//! dropped even inside kept ones: `keep spec` with `prune spec.volumes` keeps all of `spec` except the
-//! volumes. The maps and arrays around a kept field stay, even if they become empty.
+//! A keep-list drops all fields that it does not name. Every keep-list keeps `apiVersion` and `kind`, and the
+//! `name`, `namespace`, `uid`, `resourceVersion` and `labels` in `metadata`. Other metadata must be named,
+//! such as `metadata.deletionTimestamp`. A named path is kept with everything below it. A pruned path is
+//! dropped even inside a kept path: `keep spec` with `prune spec.volumes` keeps all of `spec` except the
+//! volumes. The maps and arrays around a kept field are kept, even if they become empty.
 
 mod pruned;
 
@@ -50,12 +51,12 @@ use self::pruned::Cuttable;
 
 /// The path of a field in an object, such as `spec.nodeName`.
 ///
-/// Names are separated by dots; map keys can stand in brackets, as in
+/// Names are separated by dots. A map key can be written in brackets, as in
 /// `metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']`.
 ///
 /// A name below an array selects that field in each element that is a map: `spec.containers.env` is the `env`
-/// of every container. The `[*]` of Kubernetes' JSONPath is optional (`spec.containers[*].env`). A path can't
-/// select a single element, nor fields in an array that is an element of an array.
+/// of every container. The `[*]` of Kubernetes' JSONPath is optional (`spec.containers[*].env`). A path can
+/// select neither a single element of an array, nor fields in an array that is an element of another array.
 ///
 /// ```
 /// use kube_informer::pruning::FieldPath;
@@ -68,14 +69,15 @@ use self::pruned::Cuttable;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<String>);
 
-/// The error for a text that is not a field path; it contains the text.
+/// The error returned when a text is not a valid field path. The error contains the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid path of a field: {0:?}; write it as metadata.managedFields or metadata.annotations['a.b/c']"
 )]
 pub struct ParseFieldPathError(String);
 
-/// The error for a field that can't be pruned from objects of this type.
+/// The error returned when a field can't be pruned from objects of the requested type. The error contains the
+/// reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} can't be pruned: {reason}")]
 pub struct NotPrunable {
@@ -153,37 +155,38 @@ const IDENTITY: [&[&str]; 7] = [
     &["metadata", "labels"],
 ];
 
-/// The fields that are pruned from every object of an informer: those in a list of pruned paths, and those
-/// that a keep-list does not name.
+/// Defines which fields are pruned from every object of an informer: the paths in `pruned`, and all fields
+/// that the keep-list `kept` does not name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pruning {
     pruned: Vec<FieldPath>,
     kept: Option<Vec<FieldPath>>,
-    /// What to do with the members of an object, computed from `pruned` and `kept`.
+    /// Rules for the top-level members of an object, computed from `pruned` and `kept`.
     root: Members,
 }
 
-/// Which members of a map are kept, or of each map in an array.
+/// Rules that decide which members of a JSON map are kept. For an array, the rules apply to each map in the
+/// array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// The members that have their own rule, by name; all other members are treated alike.
+    /// Rules of single members, by member name. `cuts_others` decides about all other members.
     named: BTreeMap<String, Fate>,
     cuts_others: bool,
 }
 
-/// How pruning treats one member of a map.
+/// A rule of pruning for one member of a JSON map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The member is kept with everything below it.
+    /// The member is kept with its whole value.
     Kept,
-    /// The member is dropped, from its key to the end of its value.
+    /// The member is removed: its key and its value.
     Cut,
-    /// The member is kept, and these rules apply to its own members if it is a map, or to each map in it if
-    /// it is an array. Any other value is kept whole.
+    /// The member is kept, and the rules apply inside its value: to the value if it is a map, or to each map
+    /// in the value if it is an array. Any other value is kept whole.
     Partly(Members),
 }
 
-/// Two prunings are equal if they prune the same fields, even from different paths.
+/// Two prunings are equal if they prune the same fields, even if they were configured with different paths.
 impl PartialEq for Pruning {
     fn eq(&self, other: &Self) -> bool {
         self.root == other.root
@@ -193,7 +196,7 @@ impl PartialEq for Pruning {
 impl Eq for Pruning {}
 
 impl Pruning {
-    /// Returns the keep-list, if there is one, and the list of pruned paths.
+    /// Returns the keep-list (`None` if none is set) and the list of pruned paths.
     pub(crate) fn fields(&self) -> (Option<&[FieldPath]>, &[FieldPath]) {
         (self.kept.as_deref(), &self.pruned)
     }
@@ -201,7 +204,8 @@ impl Pruning {
     /// Replaces the list of pruned paths.
     ///
     /// # Errors
-    /// One of the paths can't be pruned from objects of type `K`. The list is then unchanged.
+    /// Returns an error if one of the paths can't be pruned from objects of type `K`. The list is then
+    /// unchanged.
     pub(crate) fn prune<K: Prunable>(
         &mut self,
         paths: impl IntoIterator<Item = FieldPath>,
@@ -212,7 +216,8 @@ impl Pruning {
         Ok(())
     }
 
-    /// Replaces the keep-list: fields outside these paths are pruned, except those that identify the object.
+    /// Replaces the keep-list: all fields outside these paths are pruned, except fields that identify the
+    /// object or that selectors read.
     pub(crate) fn keep(&mut self, paths: impl IntoIterator<Item = FieldPath>) {
         self.kept = Some(paths.into_iter().collect());
         self.compile();
@@ -235,20 +240,21 @@ impl Pruning {
         self.root = root;
     }
 
-    /// Returns the rules for the members of an object.
+    /// Returns the rules for the top-level members of an object.
     pub(crate) fn members(&self) -> &Members {
         &self.root
     }
 
-    /// Whether no field is pruned from any object.
+    /// Returns whether no field is pruned from any object.
     pub(crate) fn is_empty(&self) -> bool {
         self.root == Members::default()
     }
 }
 
-/// Prints the pruned fields. Equal prunings have the same text, different prunings have different texts, and
-/// a pruning without fields prints the empty text. `-` precedes a pruned path, `=` precedes a path of which
-/// only the following paths are kept, and `+` precedes each of these paths.
+/// Prints the pruned fields. The text is empty if no field is pruned.
+///
+/// `-` precedes a pruned path. `=` precedes a path of which only some fields are kept, and `+` precedes the
+/// path of each kept field. Equal prunings have equal texts, and different prunings have different texts.
 impl fmt::Display for Pruning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
@@ -258,8 +264,13 @@ impl fmt::Display for Pruning {
 }
 
 impl FieldPath {
+    /// Returns the path if it can be pruned. `cuttable` is the set of fields that can be pruned from the type
+    /// of the objects.
+    ///
     /// # Errors
-    /// The path is that of a field that identifies the object, or that a write of the object would lose.
+    /// Returns an error for a field that identifies the object or that selectors read, and for any field
+    /// around or inside such a field. If `cuttable` is `Dispensable`, returns an error for all fields except
+    /// managed fields and annotations.
     fn unless_needed(self, cuttable: Cuttable) -> Result<Self, NotPrunable> {
         let names: Vec<_> = self.0.iter().map(String::as_str).collect();
         let says_which =
@@ -280,12 +291,12 @@ impl FieldPath {
 }
 
 impl Members {
-    /// Returns the rules for named members; [`Members::others`] applies to all other members.
+    /// Returns the rules of single members, by member name. [`Members::others`] applies to all other members.
     pub(crate) fn named(&self) -> &BTreeMap<String, Fate> {
         &self.named
     }
 
-    /// Returns the rule for members that are not named.
+    /// Returns the rule for all members that [`Members::named`] does not contain.
     pub(crate) fn others(&self) -> &Fate {
         if self.cuts_others {
             &Fate::Cut
@@ -298,8 +309,8 @@ impl Members {
         self.cuts_others
     }
 
-    /// Adds a rule that keeps the value at this path. Of the maps that contain the value, other members are
-    /// kept only if they have a rule that keeps them.
+    /// Adds a rule that keeps the value at this path. In each map on the path, members without a rule of
+    /// their own are removed.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;
@@ -317,7 +328,7 @@ impl Members {
         }
     }
 
-    /// Adds a rule that prunes the value at this path, unless the existing rules already prune it.
+    /// Adds a rule that prunes the value at this path, unless existing rules already prune it.
     fn cut(&mut self, path: &[String]) {
         let Some((first, rest)) = path.split_first() else {
             return;

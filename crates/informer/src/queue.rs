@@ -1,11 +1,13 @@
-//! [`Queue`]: the queue of changes between reflectors and the store, and its two implementations.
+//! Queues the changes that reflectors receive, until the controller applies them to the store.
 //!
-//! [`InOrder`] returns every change in the order of arrival, and a list as one atomic change, as client-go
-//! does since 1.36. [`DeltaFifo`] returns objects in the order in which they were queued, each with all its
-//! changes since it was last popped, as client-go did before 1.36.
+//! [`Queue`] is the trait of these queues, and has two implementations. [`InOrder`] returns every change in
+//! the order of arrival, and a list as one atomic change, as client-go does since 1.36. [`DeltaFifo`] returns
+//! keys in the order in which they were queued, each with all its changes since the key was last popped, as
+//! client-go did before 1.36.
 //!
-//! Both are plain structs that neither wait nor lock. They do not keep a reference to the store: methods that
-//! need its objects receive the store as an argument. An informer's controller owns its queue and its store.
+//! Both queues are plain structs that do not block and take no locks. They do not keep a reference to the
+//! store: methods that need the stored objects receive the store as an argument. An informer's controller
+//! owns its queue and its store.
 
 mod delta_fifo;
 mod in_order;
@@ -25,28 +27,32 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// Default maximum number of changes applied to the store per batch; the batch size of client-go's
+/// Default maximum number of changes in a batch that is applied to the store: the batch size of client-go's
 /// `RealFIFO`.
 pub const BATCH: usize = 1000;
 
-/// A queue of the changes that reflectors receive, until the controller applies them to the store.
+/// A queue of changes: reflectors add the changes that they receive, and the controller removes batches of
+/// changes and applies them to the store.
 #[doc(alias = "QueueWithBatch")]
 #[doc(alias = "FIFO")]
 #[doc(alias = "ReflectorStore")]
 pub trait Queue<K>: Send {
-    /// Queues a single change: Added, Updated, Deleted or Bookmark. `known` is the current store.
+    /// Queues a single change of type Added, Updated, Deleted or Bookmark. `known` is the current content of
+    /// the store.
     ///
     /// # Errors
-    /// Returns an error if the key function fails for the object. The change is not queued; other objects are
-    /// not affected.
+    /// Returns an error if the key function fails for the object. The change is not queued, and other objects
+    /// are not affected.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     #[doc(alias = "Delete")]
     #[doc(alias = "Bookmark")]
     fn push(&mut self, delta: Delta<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>>;
 
-    /// Queues a whole list. Known objects of the same source that are not in the list are queued as deleted,
-    /// or deleted when the list is applied. `known` is the current store.
+    /// Queues a complete list of one source. `known` is the current content of the store.
+    ///
+    /// Objects of the source that the list does not contain are deleted: the queue adds a deletion for each
+    /// such object, or the store deletes the objects when it applies the list.
     ///
     /// # Errors
     /// Returns an error if the key function fails for some objects. These objects are not queued; all others
@@ -54,14 +60,18 @@ pub trait Queue<K>: Send {
     #[doc(alias = "Replace")]
     fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>>;
 
-    /// Queues all objects of the store, `known`, for delivery again, except objects with a queued change,
-    /// because an old state must not follow a newer one.
+    /// Queues a resync: all objects of the store are delivered to the handlers again. `known` is the current
+    /// content of the store.
+    ///
+    /// An old state of an object must not follow a newer one. An object that has a queued change is therefore
+    /// skipped, or delivered in the state that it has when the resync is applied.
     #[doc(alias = "Resync")]
     fn resync(&mut self, known: &dyn Known<K>);
 
-    /// Removes and returns the next batch, with at most `room` changes of single objects; `None` if the queue
-    /// is empty or `room` is zero. If one object has more than `room` changes, the batch contains the oldest
-    /// of them.
+    /// Removes and returns the next batch, which contains at most `room` changes of single objects.
+    ///
+    /// Returns `None` if the queue is empty. If `room` is zero, returns `None` or a batch without changes. If
+    /// one object has more than `room` changes, the batch contains the oldest of these changes.
     #[doc(alias = "PopBatch")]
     #[doc(alias = "Pop")]
     #[doc(alias = "ProcessBatchFunc")]
@@ -70,13 +80,15 @@ pub trait Queue<K>: Send {
 
     /// Returns whether the queue preserves the order of changes of different objects.
     ///
-    /// If true, the store matches one revision of each source after every batch. If false, it does so only
-    /// while the queue is empty, and can be saved only then. The default is `false`.
+    /// If true, the store equals the state of each source at one revision after every batch. If false, the
+    /// store does so only while the queue is empty, and the store can be saved only then. The default is
+    /// `false`.
     fn keeps_order(&self) -> bool {
         false
     }
 
-    /// Returns the number of queued changes. A list counts as one change if the queue stores it as one.
+    /// Returns the number of queued changes. A list counts as one change if the queue keeps it as one change,
+    /// otherwise as one change per object.
     fn len(&self) -> usize;
 
     /// Returns whether the queue is empty.
@@ -100,31 +112,31 @@ pub struct Replaced<K> {
 /// Changes that are popped from a queue and applied to the store together.
 #[derive(Debug)]
 pub struct Batch<K> {
-    /// The changes, in order.
+    /// The changes, in the order in which they are applied.
     pub deltas: Vec<Delta<K>>,
     /// Whether the changes belong to the first list of a source.
     #[doc(alias = "isInInitialList")]
     pub in_initial_list: bool,
     /// The source whose first list ends with this batch; `None` if no first list ends.
     pub completes: Option<SourceId>,
-    /// Sources with the revision that the store reaches with this batch: the store then has all changes of
-    /// the source up to that revision.
+    /// Revisions that the store reaches by applying this batch, each with its source. The store then contains
+    /// all changes of the source up to the revision.
     ///
-    /// The revisions of single objects do not imply this, because a queue may return a newer change of one
+    /// The revisions of the changed objects can be higher, because a queue may return a newer change of one
     /// object before an older change of another. A revision lower than one that the store has already reached
-    /// has no effect, because aggregated API servers may send old objects late.
+    /// has no effect: aggregated API servers may send old objects late.
     pub reached: Vec<(SourceId, ResourceVersion)>,
 }
 
 impl<K> Batch<K> {
-    /// Returns the time when the oldest change of this batch was received from the server, if it was
-    /// recorded.
+    /// Returns the time at which the oldest change of this batch was received from the server; `None` if no
+    /// receive time was recorded.
     pub(crate) fn received(&self) -> Option<Instant> {
         self.deltas.iter().filter_map(|delta| delta.received).min()
     }
 }
 
-/// The error if the key function of a queue fails for an object; it contains the object.
+/// The error returned when the key function of a queue fails for an object. The error contains the object.
 #[derive_where(Debug)]
 pub struct KeyError<K> {
     /// The object that has no key.
@@ -145,7 +157,8 @@ impl<K> std::error::Error for KeyError<K> {
     }
 }
 
-/// The error if the key function of a queue fails for objects of a list; it contains these objects.
+/// The error returned when the key function of a queue fails for objects of a list. The error contains these
+/// objects.
 #[derive_where(Debug)]
 pub struct KeyErrors<K>(pub Vec<KeyError<K>>);
 
@@ -165,11 +178,11 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// Returns the revision that the store reaches for each source with these changes, if no earlier change is
-/// missing.
+/// Returns the revision of each source that the store reaches by applying these changes, provided that the
+/// store has applied all earlier changes.
 ///
-/// This is the largest revision among the changes of the source in the epoch of its last change. (A new epoch
-/// begins after a server was restored from a backup.)
+/// The revision is the largest one among those changes of the source that belong to the same epoch as its
+/// last change. (A new epoch begins after a server was restored from a backup.)
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {
@@ -193,14 +206,14 @@ pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)
     reached
 }
 
-/// Counts the items of each source's first list that remain in the queue, to determine when the list is
-/// popped.
+/// Counts the items of each source's first list that remain in the queue. The first list is popped completely
+/// when the count is zero.
 ///
-/// A source is populated once its first list is queued, or once a single change is queued before any list;
-/// such a source counts as listed, with no remaining items.
+/// A source has a count once its first list is queued, or once a single change is queued before any list. In
+/// the second case the count is zero, so the source counts as listed.
 #[derive(Debug, Default)]
 struct Population {
-    /// Number of items of the first list that are not popped yet, for each populated source.
+    /// Number of items of the first list that are not popped yet, by source.
     remaining: std::collections::BTreeMap<SourceId, usize>,
 }
 
@@ -209,7 +222,8 @@ impl Population {
         self.remaining.entry(source).or_insert(0);
     }
 
-    /// Records that a list of a source with `count` items was queued; returns whether it was the first list.
+    /// Records that a list with `count` items was queued for a source. Returns whether the list is the first
+    /// of the source.
     fn list(&mut self, source: SourceId, count: usize) -> bool {
         let first = !self.remaining.contains_key(&source);
         if first {
@@ -224,8 +238,8 @@ impl Population {
             .is_none_or(|remaining| *remaining > 0)
     }
 
-    /// Records that an item of a source was popped; returns the source if it was the last item of its first
-    /// list.
+    /// Records that an item of a source was popped. Returns the source if the item was the last one of the
+    /// source's first list; otherwise `None`.
     fn popped(&mut self, source: SourceId) -> Option<SourceId> {
         let remaining = self
             .remaining

@@ -5,11 +5,11 @@
 //! watch and does not increase memory use. A failure does not end the reflector: it retries after a pause.
 //! The module has no queues, indices or handlers.
 //!
-//! Internally, `run` sends requests and reads responses, `machine` decides which request follows, and `backoff`
-//! computes the pauses.
+//! Internally, `run` sends requests and reads responses, `machine` decides which request follows, and
+//! `backoff` computes the pauses.
 //!
-//! An informer contains its reflectors. A standalone reflector updates an indexer, or a store of your own, without
-//! a queue and handlers:
+//! An informer contains its reflectors. A standalone reflector updates an indexer, or a store of your own,
+//! without a queue and handlers:
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::Pod;
@@ -84,10 +84,11 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A request was rejected, its response broke off, or the store rejected a change.
+    /// A request failed, its response ended early, or the store rejected a change.
     #[error(transparent)]
     Transport(Arc<transport::Error>),
-    /// An object failed to decode. The cache keeps it as a broken object if its name is readable.
+    /// An object failed to decode. If the name of the object is readable, the cache keeps the object as a
+    /// broken object, which contains this error.
     #[error(transparent)]
     Decode(DecodeError),
     /// The queue's key function failed for an object. The object is not added to the queue.
@@ -108,14 +109,14 @@ pub enum Error {
         object: ObjectName,
         /// The error of the process function.
         reason: String,
-        /// Whether the changes of the object are queued again.
+        /// Whether the changes of the object are queued again. Otherwise the changes are dropped.
         retried: bool,
     },
-    /// The watch sent an event of an unknown type. The event was skipped.
+    /// The watch sent an event of an unknown type. The watch ends, and a list follows.
     #[error("unknown type of watch event: {0:?}")]
     UnknownEvent(String),
-    /// An object in the cache was modified in place. All handlers and readers share it. Reported only with
-    /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
+    /// An object in the cache was modified in place, although all handlers and readers share it. Reported
+    /// only with [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
     #[error(
         "{object} at revision {revision} was modified in the cache, which all handlers and readers share; modify a clone instead"
     )]
@@ -128,26 +129,27 @@ pub enum Error {
     /// A list or a watch sent an object of another kind. The object was skipped.
     #[error("received {}, expected {expected}", a_kind(found, object.as_ref()))]
     OtherKind {
-        /// The expected API version and kind, or the type description of the reflector.
+        /// The API version and kind of the expected objects, or the type description set for the reflector.
         expected: Arc<str>,
         /// The API version and kind in the object.
         found: String,
         /// The name of the object, if it has one.
         object: Option<ObjectName>,
     },
-    /// The cache differs from the server: a watch missed a change, or the server was restored from a backup. The
-    /// reflector lists everything again. Reported only with
+    /// The cache differs from the server: a watch missed a change, or the server was restored from a backup.
+    /// The reflector lists everything again. Reported only with
     /// [`consistency_check`](crate::shared_informer::Builder::consistency_check).
     #[error("{0}")]
     Inconsistent(Arc<Difference>),
 }
 
-/// Returns the found kind, followed by the name of the object if there is one.
+/// Returns the kind of a received object, followed by its name if the object has one.
 fn a_kind(found: &str, object: Option<&ObjectName>) -> String {
     object.map_or_else(|| found.to_owned(), |name| format!("{found} {name}"))
 }
 
-/// Function that receives every failure of an informer's reflectors as it happens. It must not block.
+/// Function that receives every failure of an informer's reflectors as it happens. The function must not
+/// block.
 #[doc(alias = "WatchErrorHandlerWithContext")]
 #[doc(alias = "DefaultWatchErrorHandler")]
 pub type WatchErrorHandler = Arc<dyn Fn(&Error) + Send + Sync>;
@@ -165,17 +167,18 @@ pub struct Reflector<K, S> {
     pub(crate) requests: RequestOptions,
     pub(crate) rng: fastrand::Rng,
     /// Revision up to which the store has accepted the changes of this source. All reflectors that run for
-    /// the source, one after the other, share it.
+    /// the source, one after the other, share this value.
     pub(crate) reached: Reached,
-    /// Revision up to which the store was filled before the start; the first request is a watch from this
-    /// revision. `None` for an empty store, and once the store has accepted a change of this reflector.
+    /// Revision up to which the store was filled before the reflector started. The first request is a watch
+    /// from this revision. `None` for an empty store, and once the store has accepted a change of this
+    /// reflector.
     pub(crate) from: Option<ResourceVersion>,
     /// Reason of this reflector's first list, for the metrics; `None` for the first reflector of the source.
     pub(crate) relists: Option<RelistReason>,
-    /// Receives the list requests of the consistency check.
+    /// Receives requests for a list from the consistency check.
     pub(crate) relist: RelistSignal,
-    /// Reports the end of a standalone reflector; `None` inside an informer, which reports for its reflectors.
-    /// Last field, so that all others are dropped before.
+    /// Reports on drop that a standalone reflector has stopped. `None` inside an informer, which reports the
+    /// end of its reflectors itself. Declared as the last field, so that all other fields are dropped first.
     pub(crate) alone: Option<StoppedGuard>,
 }
 
@@ -189,7 +192,7 @@ impl<K, S> fmt::Debug for Reflector<K, S> {
 }
 
 impl Reflector<(), ()> {
-    /// Returns a builder for a reflector of a source.
+    /// Returns a builder for a reflector that lists and watches `source`.
     ///
     /// The default name consists of the kind and the scope, such as `pods in shop`.
     pub fn builder<K: Resource>(source: impl ListerWatcher) -> ReflectorBuilder<K>
@@ -200,7 +203,8 @@ impl Reflector<(), ()> {
         ReflectorBuilder::new(Arc::new(source), dyntype)
     }
 
-    /// Returns a builder for a reflector of a type that is known only at run time.
+    /// Returns a builder for a reflector that lists and watches `source`, for a type that is known only at
+    /// run time.
     pub fn builder_with_type<K: Resource>(
         source: impl ListerWatcher,
         dyntype: K::DynamicType,
@@ -222,9 +226,9 @@ impl<K, S> Reflector<K, S> {
         self.report.status.reader()
     }
 
-    /// Waits until the store has accepted the first list.
+    /// Returns a future that completes once the store has accepted the first list.
     ///
-    /// The returned future does not borrow the reflector, so the reflector can run in the meantime.
+    /// The future does not borrow the reflector, so the reflector can run in the meantime.
     pub fn wait_for_sync(&self) -> WaitForSync {
         self.report.wait_for_sync()
     }
@@ -256,8 +260,10 @@ where
         run::Running::new(self).run().await;
     }
 
-    /// Runs instead of `run_inside` while the server does not serve the kind. Sends an empty list to the
-    /// store if the store has accepted a list before. Then waits forever, without requests to the server.
+    /// Replaces [`run_inside`](Self::run_inside) while the server does not serve the kind of the objects.
+    ///
+    /// Sends an empty list to the store if the store has accepted a list before. Then waits forever, without
+    /// requests to the server.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status
@@ -276,9 +282,11 @@ where
 }
 
 impl<K, S: Clone> Reflector<K, S> {
-    /// Returns a new reflector for the same source and store. The new reflector applies no list older than
-    /// the store's revision, unless the server has gone back. `relists` is the reason of its first list;
-    /// `None` if no reflector of the source has run.
+    /// Returns a new reflector for the same source and store.
+    ///
+    /// The new reflector applies no list older than the store's revision, unless the server has gone back to
+    /// an earlier state. `relists` is the reason of the new reflector's first list; `None` if no reflector of
+    /// the source has run before.
     pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,

@@ -1,13 +1,15 @@
 //! Selects objects by labels with a [`Selector`], or by fields with a [`FieldSelector`].
 //!
-//! For labels the module guarantees:
+//! The server evaluates a [`FieldSelector`]. The module does not match it against objects.
+//!
+//! For label selectors, the module guarantees:
 //!
 //! - [`str::parse`] accepts and rejects the same texts as the API server and `kubectl`, including keys and
-//!   values;
-//! - `Display` prints a form that the server understands and that selects the same objects, so one [`Selector`]
-//!   serves the request and the cache;
-//! - the form is canonical: requirements are sorted and unique, so selectors that differ only in order, spacing or
-//!   `==` for `=` are equal.
+//!   values.
+//! - `Display` prints a text that the server accepts and that selects the same objects. One [`Selector`] can
+//!   therefore be used in requests and on cached objects.
+//! - The printed text is canonical: its requirements are sorted and unique. Two selectors are equal if they
+//!   differ only in order, in spacing, or in `==` instead of `=`.
 //!
 //! # Syntax
 //!
@@ -63,7 +65,7 @@ pub struct Selector {
     requirements: Vec<Requirement>,
 }
 
-/// A requirement on one label of an object.
+/// A requirement on one label of an object: the key of the label, an operator and the operator's values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "labels.Requirement")]
 pub struct Requirement {
@@ -71,7 +73,7 @@ pub struct Requirement {
     operator: Operator,
 }
 
-/// How a requirement compares a label, and with which values.
+/// The operator with which a requirement compares a label, with the values to compare.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "selection.Operator")]
 pub enum Operator {
@@ -96,7 +98,8 @@ pub enum Operator {
 // === impl Selector ===
 
 impl Selector {
-    /// Returns a selector that selects all objects, with or without labels. Its text is the empty string.
+    /// Returns a selector that selects all objects, with or without labels. The selector prints as the empty
+    /// string.
     #[doc(alias = "labels.Everything")]
     pub const fn everything() -> Self {
         Self {
@@ -106,8 +109,8 @@ impl Selector {
 
     /// Returns a selector that selects no object.
     ///
-    /// The syntax has no form for this, so the selector is the contradiction `nothing,!nothing`, which
-    /// selects no object on a server too.
+    /// The selector syntax has no form for an empty selection. The returned selector is the contradiction
+    /// `nothing,!nothing`, which selects no object on a server either.
     #[doc(alias = "labels.Nothing")]
     pub fn nothing() -> Self {
         [Operator::DoesNotExist, Operator::Exists]
@@ -119,7 +122,7 @@ impl Selector {
             .collect()
     }
 
-    /// Whether the selector has no requirements, so that it selects all objects.
+    /// Returns whether the selector has no requirements, and therefore selects all objects.
     #[doc(alias = "Empty")]
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
@@ -130,8 +133,8 @@ impl Selector {
         &self.requirements
     }
 
-    /// Whether the selector selects an object. `label` returns the value of the object's label with the given
-    /// key, or `None` if the object does not have it.
+    /// Returns whether the selector selects an object. `label` returns the value of the object's label with
+    /// the given key, or `None` if the object does not have the label.
     #[doc(alias = "Matches")]
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements
@@ -139,7 +142,7 @@ impl Selector {
             .all(|requirement| requirement.operator.matches(label(&requirement.key)))
     }
 
-    /// Whether the selector selects an object with these labels.
+    /// Returns whether the selector selects an object with these labels.
     pub fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
         self.matches(|key| labels.get(key).map(String::as_str))
     }
@@ -167,7 +170,8 @@ impl Requirement {
     ///
     /// # Errors
     ///
-    /// The key is not a qualified name, a value is not a label value, or a set is empty.
+    /// The key is not a valid label key, a value is not a valid label value, or an `In` or `NotIn` operator
+    /// has no values.
     #[doc(alias = "NewRequirement")]
     pub fn new(key: impl Into<String>, operator: Operator) -> Result<Self, InvalidLabel> {
         let key = key.into();
@@ -182,7 +186,7 @@ impl Requirement {
                     .iter()
                     .try_for_each(|value| label::check_value(value))?;
             }
-            // A label value can't start with a sign, so no server takes a negative bound.
+            // A label value can't start with a sign, so no server accepts a negative bound.
             Operator::GreaterThan(bound) | Operator::LessThan(bound) => {
                 label::check_value(&bound.to_string())?;
             }
@@ -196,7 +200,7 @@ impl Requirement {
         &self.key
     }
 
-    /// Returns how the requirement compares the label, and with which values.
+    /// Returns the operator with which the requirement compares the label, with the values to compare.
     pub fn operator(&self) -> &Operator {
         &self.operator
     }
@@ -229,8 +233,8 @@ impl fmt::Display for Requirement {
 // === impl Operator ===
 
 impl Operator {
-    /// Whether an object whose label has this value meets the requirement; `label` is `None` if the object
-    /// does not have the label.
+    /// Returns whether an object meets a requirement with this operator. `label` is the value of the object's
+    /// label; `None` if the object does not have the label.
     fn matches(&self, label: Option<&str>) -> bool {
         let integer = || label.and_then(|value| value.parse::<i64>().ok());
         match self {

@@ -1,16 +1,16 @@
-//! A shared informer: one list, one watch and one cache for any number of handlers and readers.
+//! Lists and watches objects once, and shares one cache between any number of handlers and readers.
 //!
 //! # Guarantees
 //!
-//! - The cache converges to the server's collection. Each object goes through a subsequence of its states on the
-//!   server, in order.
-//! - A handler receives one event at a time, after the cache contains the change; the cache may be newer. The
-//!   last event of an object carries the object's state in the cache.
-//! - Kind, namespace and name identify an object; the uid does not. One update may stand for a deletion and
+//! - The cache converges to the server's collection. The cache contains a subsequence of each object's states
+//!   on the server, in the same order.
+//! - A handler receives one event at a time, after the cache contains the change. The cache may be newer. The
+//!   last event of an object contains the object's state in the cache.
+//! - Kind, namespace and name identify an object; the uid does not. One update may replace a deletion and a
 //!   recreation.
-//! - A deletion carries the last state of the object, or the last known state if the watch missed the deletion.
-//! - A handler can be registered at any time. It receives the current objects first, then all later changes, and
-//!   no event twice. A slow handler does not delay other handlers.
+//! - A deletion contains the last state of the object, or the last known state if the watch missed it.
+//! - A handler can be registered at any time. It receives the current objects first, then all later changes,
+//!   each event once. A slow handler does not delay other handlers.
 //!
 //! # Example
 //!
@@ -79,11 +79,11 @@ use crate::{
 #[error("the informer has stopped")]
 pub struct Stopped;
 
-/// Error of adding an index to an informer.
+/// The reason why an informer did not add an index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddIndexError {
-    /// An index of this name exists.
+    /// The informer already has an index with this name.
     #[error(transparent)]
     Duplicate(#[from] DuplicateIndex),
     /// The informer has stopped.
@@ -91,7 +91,7 @@ pub enum AddIndexError {
     Stopped(#[from] Stopped),
 }
 
-/// Error of removing an index from an informer.
+/// The reason why an informer did not remove an index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoveIndexError {
@@ -103,10 +103,10 @@ pub enum RemoveIndexError {
     Stopped(#[from] Stopped),
 }
 
-/// Handle of an informer; clones share the same informer.
+/// Handle to an informer. Clones are handles to the same informer.
 ///
-/// All methods work from [`Builder::build`] until the [`Controller`](crate::controller::Controller) has ended.
-/// Later calls are rejected with [`Stopped`]. The cache stays readable.
+/// All methods work from [`Builder::build`] until the [`Controller`](crate::controller::Controller) has
+/// ended. Later calls are rejected with [`Stopped`]. The cache stays readable.
 #[doc(alias = "SharedIndexInformer")]
 #[doc(alias = "TypedSharedIndexInformer")]
 #[derive_where(Clone)]
@@ -125,10 +125,10 @@ struct Shared<K> {
     room: Arc<Notify>,
     listeners: AtomicU64,
     roster: Arc<Roster<K>>,
-    /// Parent span of the handlers' spans.
+    /// Tracing span of the informer, which is the parent of its handlers' spans.
     span: tracing::Span,
     snapshotter: Option<Arc<Snapshotter<K>>>,
-    /// Weak sender to the queue's channel, to count the changes in it; does not keep the channel open.
+    /// Weak sender, to count the changes in the channel to the queue without keeping the channel open.
     channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -145,7 +145,8 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Returns a builder of an informer over a source. The default name is kind and scope: `pods in shop`.
+    /// Returns a builder of an informer that lists and watches `source`. The default name of the informer
+    /// consists of its kind and scope, such as `pods in shop`.
     #[doc(alias = "NewSharedInformer")]
     #[doc(alias = "NewSharedIndexInformer")]
     #[doc(alias = "NewSharedIndexInformerWithOptions")]
@@ -156,19 +157,20 @@ where
         Builder::new(Arc::new(source), K::DynamicType::default())
     }
 
-    /// Returns a builder, like [`builder`](Self::builder), for a type that is known only at run time.
+    /// Returns a builder like [`builder`](Self::builder), for a type that is known only at run time.
     pub fn builder_with_type(source: impl ListerWatcher, dyntype: K::DynamicType) -> Builder<K> {
         Builder::new(Arc::new(source), dyntype)
     }
 
-    /// Returns a builder for this handler; [`HandlerBuilder::register`] registers it.
+    /// Returns a builder that configures `handler`; [`HandlerBuilder::register`] registers the handler.
     #[doc(alias = "AddEventHandler")]
     #[doc(alias = "AddEventHandlerWithOptions")]
     pub fn handler<H: EventHandler<K>>(&self, handler: H) -> HandlerBuilder<K, H> {
         HandlerBuilder::new(self.clone(), handler, std::any::type_name::<H>().to_owned())
     }
 
-    /// Returns a builder of a handler with one callback, for added objects: (object, is in initial list).
+    /// Returns a builder of a handler that calls `callback` for each added object. The second argument of the
+    /// callback is `true` for an object of the initial list.
     #[doc(alias = "AddFunc")]
     #[doc(alias = "OnAdd")]
     #[track_caller]
@@ -179,8 +181,7 @@ where
         self.callbacks(Callbacks::new().on_add(callback), Location::caller())
     }
 
-    /// Returns a builder of a handler with one callback, for updates: (old state, new state).
-    ///
+    /// Returns a builder of a handler that calls `callback` for each update, with the old and the new state.
     /// The old state is the state that the handler received last.
     #[doc(alias = "UpdateFunc")]
     #[doc(alias = "OnUpdate")]
@@ -192,7 +193,7 @@ where
         self.callbacks(Callbacks::new().on_update(callback), Location::caller())
     }
 
-    /// Returns a builder of a handler with one callback, for deletions.
+    /// Returns a builder of a handler that calls `callback` for each deletion.
     #[doc(alias = "DeleteFunc")]
     #[doc(alias = "OnDelete")]
     #[track_caller]
@@ -203,7 +204,7 @@ where
         self.callbacks(Callbacks::new().on_delete(callback), Location::caller())
     }
 
-    /// Returns the events as a stream: the current objects, then all later changes, no event twice.
+    /// Returns a stream of events: first the current objects, then all later changes, each event once.
     ///
     /// # Errors
     /// The informer has stopped.
@@ -212,8 +213,8 @@ where
         self.subscribe_with(ListenerBuffer::default())
     }
 
-    /// Like [`subscribe`](Self::subscribe), with a policy for events that wait to be polled. With
-    /// [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
+    /// Returns a stream like [`subscribe`](Self::subscribe), with a policy for events that were not polled.
+    /// With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
     ///
     /// # Errors
     /// The informer has stopped.
@@ -229,15 +230,15 @@ where
         HandlerBuilder::new(self.clone(), callbacks, place.to_string())
     }
 
-    /// Adds an index over the values that a function returns for each object: none, one or many.
+    /// Adds the index `name`. The function `values` returns the index values of an object: none, one or many.
     ///
-    /// An index can be added at any time. When the future resolves, the index covers every object in the cache.
+    /// An index can be added at any time. The future resolves when the index covers all objects in the cache.
     ///
     /// # Errors
     /// An index of this name exists, or the informer has stopped.
     ///
     /// # Cancel safety
-    /// Dropping the future may withdraw the request: the index is then either complete or absent.
+    /// If the future is dropped, the index is either added completely or not at all.
     #[doc(alias = "AddIndexers")]
     pub async fn add_index<V>(
         &self,
@@ -251,7 +252,7 @@ where
         self.add_one(Indexers::new().with(name, values)).await
     }
 
-    /// Adds an index whose function may fail. The index omits objects that fail, and the status counts them.
+    /// Adds an index whose function may fail. Objects that fail are omitted, and the status counts failures.
     ///
     /// # Errors
     /// As for [`SharedInformer::add_index`].
@@ -275,15 +276,14 @@ where
 
     /// Adds several indices, all or none, and returns their tokens in the same order.
     ///
-    /// The calling task runs the functions and yields after every few hundred objects. The informer continues to
-    /// deliver events meanwhile and only indexes the objects that changed since.
+    /// The calling task runs the index functions, and yields after every few hundred objects. The informer
+    /// delivers events meanwhile, and then indexes only the objects that have changed during the call.
     ///
     /// # Errors
     /// As for [`SharedInformer::add_index`].
     ///
     /// # Cancel safety
-    /// Dropping the future before the indices are filled adds none. If it is dropped later, the indices may still
-    /// be added.
+    /// If the future is dropped before it has indexed the cache, no index is added. Later, all may be added.
     #[doc(alias = "AddIndexers")]
     pub async fn add_indexers(
         &self,
@@ -302,8 +302,8 @@ where
 
     /// Removes an index, regardless of which caller added it.
     ///
-    /// Its token becomes invalid, and stays invalid if a later index reuses the name. Snapshots taken before the
-    /// removal keep the index.
+    /// The index's token becomes invalid, and stays invalid if a later index reuses the name. Snapshots taken
+    /// before the removal keep the index.
     ///
     /// # Errors
     /// The index does not exist or is [`NAMESPACE`](crate::indexer::NAMESPACE), or the informer has stopped.
@@ -333,7 +333,7 @@ impl<K> SharedInformer<K> {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Returns the kind of the objects.
+    /// Returns the kind of the informer's objects, such as `Pod`.
     pub fn kind(&self) -> &str {
         &self.shared.kind
     }
@@ -376,13 +376,13 @@ impl<K> SharedInformer<K> {
 
     /// Waits until the first list is in the cache.
     ///
-    /// Resolves with a [`SyncError`](crate::status::SyncError) if the informer ends or fails first. The future is
-    /// `'static` and does not poll the cache.
+    /// Resolves with a [`SyncError`](crate::status::SyncError) if the informer ends or fails first. The
+    /// future is `'static` and does not poll the cache.
     ///
-    /// An informer that is not started may be started later, so this waits for it, without limit unless a
-    /// [`deadline`](WaitForSync::deadline) is set.
-    /// [`SharedInformerFactory::wait_for_cache_sync`](crate::SharedInformerFactory::wait_for_cache_sync) reports a
-    /// factory that was not started.
+    /// An informer that is not started may be started later. The future therefore waits without limit, unless
+    /// a [`deadline`](WaitForSync::deadline) is set.
+    /// [`SharedInformerFactory::wait_for_cache_sync`](crate::SharedInformerFactory::wait_for_cache_sync)
+    /// reports a factory that was not started.
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForNamedCacheSync")]
     pub fn wait_for_sync(&self) -> WaitForSync {
@@ -392,18 +392,18 @@ impl<K> SharedInformer<K> {
 
     /// Waits until the cache contains a write, given as a revision or as the object that the write returned.
     ///
-    /// An informer over several sources (namespaces) has an object when the source that holds it has reached the
-    /// revision. For a revision alone, and for an object that no source holds, all sources must reach it. A source
-    /// without changes advances only with the server's bookmarks, about once a minute. An object that the
-    /// informer's selector excludes is waited for in the same way, and is not in the cache afterwards.
+    /// With several sources (namespaces), a wait for an object ends when the source of the object has reached
+    /// the revision. A wait for a revision, or for an object that is not in the cache, ends when all sources
+    /// have reached it. A source without changes advances only with the server's bookmarks, about once a
+    /// minute. The wait ends in the same way for an object that the informer's selector excludes.
     ///
     /// # Errors
-    /// [`RevisionError`]: the deadline, counted from the first poll, has passed; the informer has stopped; the
-    /// revisions are not comparable; or the server's revision went backwards. A rollback that the informer has not
-    /// seen is not detected: if the server has passed the revision again by then, the wait succeeds.
+    /// [`RevisionError`]: the deadline, counted from the first poll, has passed; the informer has stopped;
+    /// the revisions are not comparable; or the server's revision went backwards. The wait does not detect a
+    /// rollback that the informer has not seen. It then succeeds if the server has passed the revision again.
     ///
-    /// An aggregated API server may send an object late, at a revision that the cache has passed. A wait for that
-    /// revision then ends before the object arrives.
+    /// An aggregated API server may send an object late, at a revision that the cache has passed. A wait for
+    /// that revision then ends before the object arrives.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.
@@ -418,14 +418,14 @@ impl<K> SharedInformer<K> {
         wait::for_written(self.clone(), written.into(), deadline)
     }
 
-    /// Waits until the object of this name and uid is not in the cache.
+    /// Waits until the cache does not contain the object with this name and uid.
     ///
-    /// Another object of the same name does not matter. Use this for deletions, whose response does not contain
-    /// their revision. A deletion that finalizers or a grace period delay is waited for until it completes.
+    /// An object with the same name and another uid has no effect. Use the method after a delete request,
+    /// whose response does not contain the revision of the deletion. If finalizers or a grace period delay
+    /// the deletion, the wait ends after the delay.
     ///
-    /// An object that has not reached the cache yet counts as absent: after a create, wait for its revision first.
-    /// Before the first list is in the cache, no object counts as deleted. The uid is compared with the uid in the
-    /// cache, which a transform must preserve.
+    /// An object that has not reached the cache yet counts as deleted: after a create, wait for its revision
+    /// first. Before the first list, no object counts as deleted. A transform must preserve the uid.
     ///
     /// # Errors
     /// [`DeletedError`]: the deadline, counted from the first poll, has passed, or the informer has stopped.
@@ -446,8 +446,8 @@ impl<K> SharedInformer<K> {
 
     /// Waits until every handler has handled the changes that are in the cache at the time of the call.
     ///
-    /// Subscriptions are not waited for, because they may not be polled. A handler that calls this inside its own
-    /// callback waits for the other handlers only; two that do so at the same time deadlock.
+    /// Subscriptions are not included, because they may not be polled. In a handler's callback, the method
+    /// waits only for the other handlers. Two handlers that wait in callbacks at the same time deadlock.
     ///
     /// # Cancel safety
     /// Dropping the future only stops waiting.
@@ -456,7 +456,7 @@ impl<K> SharedInformer<K> {
         self.shared.roster.until_idle().await;
     }
 
-    /// Waits until every change in the cache, which may be ahead, is also in the handlers' buffers.
+    /// Waits until the handlers' buffers contain every change that is in the cache.
     async fn handed_on(&self) {
         let (reply, settled) = oneshot::channel();
         if self.command(Command::Settle(reply)).is_ok() {
@@ -478,12 +478,12 @@ impl<K> SharedInformer<K> {
         u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
     }
 
-    /// Resolves when a batch of changes after this call is visible to readers, or when the informer ends.
+    /// Returns a future that resolves when the next batch is visible to readers, or when the informer ends.
     pub(crate) fn applied(&self) -> Notified<'_> {
         self.shared.applied.notified()
     }
 
-    /// Resolves when the informer has ended.
+    /// Waits until the informer has ended.
     pub(crate) async fn stopped(&self) {
         self.shared.commands.closed().await;
     }

@@ -1,8 +1,7 @@
-//! [`Status`]: what an informer is doing. A program can read it at any time and wait for a change.
+//! Reports the state and progress of an informer, as a [`Status`] that a program can read and wait for.
 //!
 //! Every stage of the informer writes its own part of the status. A read sends no request and blocks no
-//! stage. No stage makes decisions from the status, with one exception: this module decides whether the
-//! informer has synced.
+//! stage. The stages make no decisions from the status, except from whether the informer has synced.
 
 mod consistency;
 mod failure;
@@ -38,52 +37,56 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Status {
-    /// Whether every source's first list is in the cache. Once true, it stays true.
+    /// Whether every source's first list is in the cache. Once `true`, the value stays `true`.
     ///
-    /// After a warm start: whether the saved objects are in the cache and every source's watch has resumed
-    /// from them, or whether a list that replaced them is in the cache.
+    /// After a warm start, the value is `true` when the saved objects are in the cache and every source's
+    /// watch has resumed from their revision. It is also `true` when a list that replaced the saved objects
+    /// is in the cache.
     pub synced: bool,
-    /// Why the informer failed; `None` while it runs, and after it was stopped.
+    /// Reason why the informer failed; `None` while the informer runs, and after it was stopped.
     pub failure: Option<Arc<InformerError>>,
     /// Result of the start from a [saved store](crate::warm_start); `None` without a saved store, or until
     /// the result is known.
     pub warm_start: Option<WarmStart>,
-    /// Error of the last automatic save (periodic, or at the informer's end); `None` if that save succeeded or
-    /// there was none. Errors of [`save`](crate::shared_informer::SharedInformer::save) are returned to its
-    /// caller only.
+    /// Error of the last automatic save (periodic, or at the informer's end). `None` if that save succeeded
+    /// or no automatic save was made. [`save`](crate::shared_informer::SharedInformer::save) returns its
+    /// errors only to its caller.
     pub last_save_error: Option<String>,
     /// Status of each source. An informer of one namespace, or of all namespaces, has one source.
     pub sources: Vec<SourceStatus>,
-    /// Errors of broken objects in the cache, at most [`Status::BROKEN_LISTED`] of them.
+    /// Errors of the broken objects in the cache, at most [`Status::BROKEN_LISTED`] of them. A broken object
+    /// is an object that failed to decode.
     pub broken: Vec<DecodeError>,
     /// Number of broken objects in the cache.
     pub broken_count: usize,
     /// Number of failed calls of index functions.
     pub index_errors: u64,
-    /// Error of the last failed call of an index function.
+    /// Error of the last failed call of an index function; `None` if no call has failed.
     pub last_index_error: Option<String>,
     /// Number of cached object states that the program has modified; always zero without
     /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
     pub mutated: u64,
-    /// Results of the consistency checks, if they are enabled.
+    /// Results of the consistency checks. All counts are zero if the checks are disabled.
     pub consistency: ConsistencyChecks,
-    /// Number of events that were not delivered to handlers before the informer stopped.
+    /// Number of events that the handlers had not received when the informer stopped.
     pub discarded: u64,
 }
 
 impl Status {
-    /// Maximum length of [`Status::broken`]; [`Status::broken_count`] counts all.
+    /// Maximum length of [`Status::broken`]. [`Status::broken_count`] counts all broken objects.
     pub const BROKEN_LISTED: usize = 100;
 
-    /// Returns the informer's activity; with several sources, that of the source furthest from watching.
+    /// Returns the activity of the informer's source. With several sources, returns the activity of the
+    /// source that is furthest from an open watch.
     pub fn activity(&self) -> Activity {
         let source = self.sources.iter().min_by_key(|source| source.rank());
         source.map(|source| source.activity).unwrap_or_default()
     }
 
-    /// Returns the newest revision that the first source has delivered to the queue; unset before its first list.
+    /// Returns the newest revision that the first source has delivered to the queue. The revision is unset
+    /// before the first list of the source.
     ///
-    /// For the revision of the cache see [`Snapshot::revision`](crate::indexer::Snapshot::revision).
+    /// [`Snapshot::revision`](crate::indexer::Snapshot::revision) is the revision of the cache.
     pub fn revision(&self) -> ResourceVersion {
         let first = self.sources.first();
         first
@@ -91,25 +94,25 @@ impl Status {
             .unwrap_or_default()
     }
 
-    /// Returns the last failure of a list or watch; with several sources, that of the failed source furthest
-    /// from watching.
+    /// Returns the last failure of a list or watch; `None` if none has failed. With several sources, returns
+    /// the failure of the failed source that is furthest from an open watch.
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
         self.failed()?.last_error.as_ref()
     }
 
-    /// Returns the time since the failure that [`Status::last_error`] returns.
+    /// Returns the time since the failure that [`Status::last_error`] returns; `None` without a failure.
     pub fn since_last_error(&self) -> Option<Duration> {
         self.failed()?.since_last_error()
     }
 
-    /// Returns how long all requests of the source of [`Status::last_error`] have failed; `None` if its last
-    /// request succeeded.
+    /// Returns the time for which all requests of a source have failed: the source of [`Status::last_error`].
+    /// `None` if the last request of that source succeeded.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failed()?.failing_for()
     }
 
-    /// Returns whether the informer has synced and has not failed since; stays true after the informer was
-    /// stopped.
+    /// Returns whether the informer has synced and has not failed since. The result stays `true` after the
+    /// informer was stopped.
     pub fn has_synced(&self) -> bool {
         self.synced && self.failure.is_none()
     }
@@ -133,8 +136,8 @@ impl Status {
     }
 }
 
-/// Prints one line: whether the informer has synced or what is missing, its activity, and the last failure with
-/// its age and duration.
+/// Prints one line: whether the informer has synced or why it has not, its activity, the age and duration of
+/// its last failure, and counts of other errors.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (listed, sources) = (self.listed(), self.sources.len());
@@ -208,7 +211,7 @@ impl fmt::Display for Status {
 struct Synced {
     /// Copy of [`Status::synced`].
     synced: AtomicBool,
-    /// Copy of [`Status::has_synced`] of the newest status.
+    /// Result of [`Status::has_synced`] for the newest status.
     has_synced: AtomicBool,
 }
 
@@ -227,7 +230,7 @@ impl StatusReader {
         reader
     }
 
-    /// Returns the current value of [`Status::has_synced`]; costs one atomic load.
+    /// Returns the result of [`Status::has_synced`] for the current status, at the cost of one atomic load.
     pub fn has_synced(&self) -> bool {
         self.synced.has_synced.load(Ordering::Acquire)
     }
@@ -237,14 +240,14 @@ impl StatusReader {
         self.receiver.borrow().clone()
     }
 
-    /// Waits until `until` returns true for the status, and returns that status.
+    /// Waits until `until` returns `true` for the status, and returns that status.
     ///
-    /// Returns at once if `until` is true now. Returns `None` if the informer is dropped before `until` is
-    /// true.
+    /// Returns at once if `until` returns `true` for the current status. Returns `None` if the informer is
+    /// dropped before `until` returns `true`.
     ///
-    /// Revisions, times of events, and the number of objects received so far of a list change with every
-    /// event or chunk. Such a change does not wake a waiting task; `until` receives it with the next other
-    /// change.
+    /// Revisions, times of events, and the number of objects received so far change with every event or
+    /// chunk. Such a change does not wake a waiting task. `until` receives the change with the next change of
+    /// another kind.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.
@@ -263,10 +266,11 @@ impl StatusReader {
 
     /// Waits for the next change that this reader has not received, and returns the status after the change.
     ///
-    /// Returns `None` when the informer is dropped.
+    /// Returns `None` when the informer is dropped. The changes that do not wake [`wait_for`](Self::wait_for)
+    /// do not end this wait either.
     ///
     /// # Cancel safety
-    /// Dropping the future loses no change: the next call returns it.
+    /// Dropping the future loses no change: the next call returns the change.
     pub async fn changed(&mut self) -> Option<Status> {
         self.receiver.changed().await.ok()?;
         Some(self.receiver.borrow_and_update().clone())
@@ -279,7 +283,7 @@ impl fmt::Debug for StatusReader {
     }
 }
 
-/// Writes the [`Status`] of one informer; every stage of the informer has a clone.
+/// Writes the [`Status`] of one informer. Every stage of the informer has a clone of the writer.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusWriter {
     sender: Arc<watch::Sender<Status>>,
@@ -349,7 +353,8 @@ impl StatusWriter {
         });
     }
 
-    /// Records a received revision without waking waiting tasks, because this happens with every event.
+    /// Records the revision of a delivered event or list. Does not wake tasks that wait for a change of the
+    /// status, because the method is called for every event.
     pub(crate) fn progress(&self, source: SourceId, revision: &ResourceVersion, bookmark: bool) {
         let now = Instant::now();
         self.source(source, |status| {
@@ -363,7 +368,8 @@ impl StatusWriter {
         });
     }
 
-    /// Records the error with which the informer failed, unless it failed before. Returns the first error.
+    /// Records the error with which the informer failed, unless an earlier error is recorded. Returns the
+    /// error that was recorded first.
     pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
         let mut first = Arc::new(error);
         self.sender.send_modify(|status| {

@@ -1,10 +1,11 @@
-//! Lists every text that users of the library read in errors, in statuses, in metrics and in logs.
+//! Tests that lists contain every text that users read in errors, in statuses, in metrics and in logs.
 //!
-//! Guarantees: a new variant of an error does not compile until it has a row in [`errors`] or [`sync`]; a new or
-//! changed text fails a test until it is in `tests/messages.txt`; a log message is in the table of [`crate::logs`].
+//! - A new variant of an error does not compile until a table in [`errors`] or [`sync`] contains the variant.
+//! - A test fails until `tests/messages.txt` contains each new or changed text.
+//! - A test fails until the table of [`crate::logs`] contains each log message.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p kube-informer --lib tests::` writes the lists. A message names what failed, the
-//! object, the reason, and the next step where there is one.
+//! `UPDATE_EXPECT=1 cargo test -p kube-informer --lib tests::` writes the lists. A message names what failed,
+//! the object, the reason, and the next step where there is one.
 
 mod errors;
 mod sync;
@@ -16,7 +17,7 @@ use expect_test::expect_file;
 
 use self::literals::{Literal, literals};
 
-/// Sentences of the library's own code: literals of at least three words, except those that users do not read.
+/// Returns all string literals in the sources of this crate, except those in tests, fuzz targets and models.
 fn sentences() -> Vec<Literal> {
     let mut all = Vec::new();
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);

@@ -1,5 +1,5 @@
-//! [`ListerWatcher`] requests lists and watches from a server; a [`Response`] is a byte stream with a content
-//! type.
+//! Defines [`ListerWatcher`], which requests lists and watches from a server, and [`Response`], a byte stream
+//! with a content type.
 //!
 //! The module does not interpret the bytes of a response. Dropping a future or a stream of this module
 //! cancels its request.
@@ -39,8 +39,8 @@ pub struct Response {
 impl Response {
     /// Creates a response with this `Content-Type`.
     ///
-    /// The informer reads JSON. A content type of another encoding of the Kubernetes API fails the request; every
-    /// other content type is read as JSON.
+    /// The informer reads JSON. If the content type is another encoding of the Kubernetes API, such as
+    /// protobuf, the request fails. A response with any other content type is read as JSON.
     pub fn new(content_type: impl Into<Cow<'static, str>>, body: ByteStream) -> Self {
         let content_type = content_type.into();
         Self { content_type, body }
@@ -56,7 +56,8 @@ impl Response {
         self.body
     }
 
-    /// Replaces the body, for example with one that records the bytes of another source.
+    /// Returns the response with the body that `map` returns, for example a body that records the bytes of
+    /// the original body.
     #[must_use]
     pub fn map_body(self, map: impl FnOnce(ByteStream) -> ByteStream) -> Self {
         Self {
@@ -90,26 +91,27 @@ const JSON: &str = "application/json";
 /// protocol, a proxy. The bytes have the format of the Kubernetes API: a list is one JSON object with
 /// `items`, and a watch is a sequence of JSON objects `{"type": …, "object": …}`.
 ///
-/// Revisions must grow, as those of a server do: a later event or list must not have an older revision. The
-/// informer treats an older list, or an older event, as a server that was restored from a backup, and lists all
-/// objects again. Revisions that are not numbers have no order and are not compared, so a restore is not detected.
+/// Revisions must increase as on a server: a later event or list must not have an older revision. If a list
+/// is older than an earlier list, or an event is older than the cached object, the informer assumes that the
+/// server was restored from a backup, and lists all objects again. Revisions that are not numbers are not
+/// compared, so a restore is not detected.
 #[doc(alias = "ListWatch")]
 pub trait ListerWatcher: Send + Sync + 'static {
     /// Sends a list request, and returns its response: the whole list, or one page of it.
     ///
-    /// The future resolves when the server has accepted the request. If the server rejects it, the result is an
-    /// error.
+    /// The future resolves when the server has accepted the request. If the server rejects the request, the
+    /// result is an error.
     ///
     /// # Cancel safety
-    /// Dropping the future or the stream cancels the request. No state is kept.
+    /// Dropping the future, or the body of the response, cancels the request.
     fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>>;
 
     /// Sends a list request for a [consistency check](crate::shared_informer::Builder::consistency_check),
     /// which reads only the names, uids and revisions of objects.
     ///
     /// The default implementation calls [`ListerWatcher::list`], which is always correct. A source that can
-    /// omit the other fields saves their transfer. A source that wraps a [`ListWatch`](client::ListWatch)
-    /// should forward this call.
+    /// omit the other fields should do so, to reduce the transferred bytes. A source that wraps a
+    /// [`ListWatch`](client::ListWatch) should forward this call to it.
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].
@@ -117,40 +119,40 @@ pub trait ListerWatcher: Send + Sync + 'static {
         self.list(options)
     }
 
-    /// Opens a watch from `options.resource_version`.
+    /// Opens a watch that delivers the changes after `options.resource_version`.
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>>;
 
-    /// Whether the source supports watches with `sendInitialEvents`.
+    /// Returns whether the source supports watches with `sendInitialEvents`.
     ///
     /// A watch with `sendInitialEvents` first delivers all current objects, then a bookmark with the
     /// annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// The default is `false`, and the informer then uses lists. Also, after a lost connection, the informer
-    /// then does not check whether the server still has the last revision, because the source may ignore the
-    /// parameter for that. So a server that was restored from a backup is detected only by a list, or by an
-    /// event that is older than the cached object.
+    /// The default is `false`: the informer requests LISTs instead. In this case, the informer also does not
+    /// check after a lost connection whether the server still has the last revision, because the source may
+    /// ignore the parameter `resourceVersionMatch`. A server that was restored from a backup is then detected
+    /// only by a list, or by an event that is older than the cached object.
     ///
-    /// A source that wraps a [`ListWatch`](client::ListWatch) should forward this call.
+    /// A source that wraps a [`ListWatch`](client::ListWatch) should forward this call to it.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
     fn streams_lists(&self) -> bool {
         false
     }
 
-    /// Returns a text that exactly describes which objects the source lists.
+    /// Returns a text that identifies the collection of objects that the source lists.
     ///
-    /// Two sources with the same description receive the same objects from the same server. The default is
-    /// `None`: there is no description, and the cache is neither saved nor loaded.
+    /// Two sources with the same text receive the same objects from the same server. The default is `None`:
+    /// the collection is unknown, and a warm start neither saves nor loads the cache.
     fn collection(&self) -> Option<String> {
         None
     }
 
-    /// Returns a text that identifies the server. The informer calls this only if the cache is saved.
+    /// Returns a text that identifies the server. The informer calls this method only for a warm start.
     ///
     /// The text must be unique to the server, and must not change. The default is `None`: the server is
-    /// unknown.
+    /// unknown, and a warm start neither saves nor loads the cache.
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].
@@ -158,8 +160,8 @@ pub trait ListerWatcher: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Returns the namespace that the source lists, for names and metrics. The default is `None`: the source
-    /// lists all namespaces, or its namespace is unknown.
+    /// Returns the namespace that the source lists, for the informer's name and metrics. The default is
+    /// `None`: the source lists all namespaces, or its namespace is unknown.
     fn namespace(&self) -> Option<String> {
         None
     }
@@ -171,7 +173,7 @@ pub trait ListerWatcher: Send + Sync + 'static {
     }
 }
 
-/// The description of a source that does not describe itself.
+/// Default description of a source in logs and errors.
 pub(crate) const UNDESCRIBED: &str = "objects";
 
 /// The query parameters of one list or watch request. `None`, unset and empty values are not sent.
@@ -201,12 +203,12 @@ pub struct ListOptions {
     pub extra: Vec<(String, String)>,
 }
 
-/// How the parameter `resourceVersion` of a list restricts the state that the server returns.
+/// The values of the parameter `resourceVersionMatch`, which sets how `resourceVersion` restricts a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceVersionMatch {
-    /// The list is exactly the state at that revision.
+    /// The server returns exactly the state at `resourceVersion`.
     Exact,
-    /// The list is any state at least as new as that revision.
+    /// The server returns any state that is not older than `resourceVersion`.
     NotOlderThan,
 }
 
@@ -220,7 +222,8 @@ impl fmt::Display for ResourceVersionMatch {
 }
 
 impl ListOptions {
-    /// Returns name and value of every parameter to send, in a fixed order. `watch` is not included.
+    /// Returns the name and value of every query parameter to send, in a fixed order. The parameter `watch`
+    /// is not included.
     pub fn query(&self) -> Vec<(&str, String)> {
         let mut pairs = Vec::new();
         let text = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());

@@ -19,49 +19,50 @@
 //! # Guarantees
 //!
 //! - **Save.** A saved store contains a snapshot of the cache and the revision of each source. The informer
-//!   saves when the future passed to [`Controller::run`](crate::controller::Controller::run) completes,
-//!   on [`SharedInformer::save`](crate::shared_informer::SharedInformer::save), and periodically with
-//!   [`SavedStore::every`]. Neither the cache nor the handlers wait for the disk. A crash at any point
-//!   leaves either the old store or the new one.
-//! - **Load.** A store is loaded completely or not at all. The informer first requests one object per
+//!   saves when the future passed to [`Controller::run`](crate::controller::Controller::run) completes, when
+//!   the program calls [`SharedInformer::save`](crate::shared_informer::SharedInformer::save), and
+//!   periodically with [`SavedStore::every`]. Neither the cache nor the handlers wait for the disk. A crash
+//!   at any point leaves either the old store or the new store.
+//! - **Load.** A store is loaded completely or not at all. The informer first requests one object from each
 //!   source, to check that the server has reached the saved revision. It then applies all saved objects to
-//!   the cache, with any queue, and handlers receive them as the initial list. The watch resumes at the
-//!   saved revision and delivers the changes since the save as updates and deletions.
-//! - **Sync.** The informer is synced when the loaded objects are in the cache and, for every source, the
-//!   resumed watch has delivered an event or has been open for one second without an error. (A server
-//!   reports an expired revision inside the watch, at once.) The cache is then at least as recent as
-//!   the save. If a source had to be listed instead, that list is in the cache first.
-//! - **Expired revision.** The informer lists again, and handlers receive only the differences.
-//! - **Mismatch.** If the store does not match the informer, the informer starts cold. The
-//!   [reason](crate::status::ColdReason) is in [`Status::warm_start`](crate::status::Status::warm_start)
-//!   and in the log: a different server (identified by the uid of the namespace `kube-system`), a server
-//!   that was restored to a revision before the saved one, a different kind, full objects instead of
-//!   metadata or the reverse, different namespaces, selectors or pruned fields, a different program
-//!   version or file format, or a damaged file.
-//! - **Server identity.** The store is saved only if the identity of the server is known. If the request for
-//!   the namespace `kube-system` fails or is forbidden, the informer retries the request before each save,
-//!   for at most 5 s. Until the request succeeds, nothing is saved, and
+//!   the cache, whichever queue the informer uses. Handlers receive these objects as the initial list. The
+//!   watch resumes at the saved revision and delivers the changes since the save as updates and deletions.
+//! - **Sync.** The informer is synced when two conditions hold. The loaded objects are in the cache. The
+//!   resumed watch of every source has delivered an event, or has been open for one second without an error;
+//!   a server reports an expired revision inside the watch, at once. If the informer had to list a source
+//!   again, that list must be in the cache too. A synced cache is at least as recent as the save.
+//! - **Expired revision.** If the saved revision has expired, the informer lists again, and handlers receive
+//!   only the differences.
+//! - **Mismatch.** If the store does not match the informer, the informer starts cold, which means with a
+//!   list. The [reason](crate::status::ColdReason) is in
+//!   [`Status::warm_start`](crate::status::Status::warm_start) and in the log. A store does not match in
+//!   these cases: another server, identified by the uid of the namespace `kube-system`; a server that was
+//!   restored to a revision before the saved one; another kind; full objects instead of metadata, or the
+//!   reverse; other namespaces, selectors or pruned fields; another program version or file format; a damaged
+//!   file.
+//! - **Server identity.** The informer saves the store only if it knows the identity of the server. If the
+//!   request for the namespace `kube-system` fails or is forbidden, the informer retries this request before
+//!   each save, for at most 5 s. Until the request succeeds, the informer saves nothing, and
 //!   [`Status::last_save_error`](crate::status::Status::last_save_error) contains the reason.
 //!   [`SavedStore::server`] sets the identity explicitly.
-//! - **Broken objects**, which fail to decode, are saved and loaded as broken, because the same program
-//!   version would again fail to decode them.
+//! - **Broken objects**, which failed to decode, are saved and loaded as broken objects, because the same
+//!   program version would fail to decode them again.
 //! - **Secrets**, including their metadata, are neither saved nor loaded unless [`SavedStore::allow_secrets`]
 //!   is set.
 //!
-//! A warm start reduces server load and network traffic, but not the start time: loading a saved store takes
-//! as long as a list from a server in the same process (0.96 to 1.08 of the time of such a list for 100,000
-//! pods). A save takes 0.3 to 0.5 of that time. (Measured by `cargo bench -p kube-informer --bench
-//! warm_start`.)
+//! A warm start reduces the server's load and the network traffic, but not the start time. For 100,000 pods,
+//! loading a saved store takes 0.96 to 1.08 of the time of a list from a server in the same process. A save
+//! takes 0.3 to 0.5 of that time. `cargo bench -p kube-informer --bench warm_start` measures these numbers.
 //!
 //! Objects are saved in their cached form, after pruning and the transform. The `Serialize` of the object
-//! type writes them (for a [`Pruned`](crate::pruning::Pruned) type, the `Serialize` of the whole type) and
-//! its `Deserialize` reads them; a field that these skip is lost. If a new version of the program adds a
-//! field to the type, loaded objects lack the field until they change; change the version of the
-//! [`SavedStore`] to prevent this.
+//! type writes the objects; for a [`Pruned`](crate::pruning::Pruned) type, the `Serialize` of the whole type
+//! does. The `Deserialize` of the object type reads the objects. A field that `Serialize` or `Deserialize`
+//! skips is lost. If a new version of the program adds a field to the type, loaded objects lack the field
+//! until they change on the server. To prevent this, change the version of the [`SavedStore`].
 //!
-//! This module only loads stores that it has saved. To fill the cache with other objects, use
-//! [`InformerBuilder::known_objects`](crate::informer::InformerBuilder::known_objects) of the plain informer:
-//! that method adds the objects without a revision and without events, and the informer still lists.
+//! This module loads only stores that it has saved. To fill the cache with other objects, use
+//! [`InformerBuilder::known_objects`](crate::informer::InformerBuilder::known_objects) of the plain informer.
+//! That method adds objects without a revision and without events, and the informer still lists.
 
 mod file;
 mod format;
@@ -83,10 +84,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Configures a warm start: where the store is saved, how often, and what must match for it to be loaded.
+/// Configures a warm start: the location of the saved store, the times of saves, and the properties that must
+/// match before the store is loaded.
 ///
-/// On platforms with file modes, files are created with mode 0600 and directories with 0700. A file `….lock`
-/// next to the saved store prevents concurrent writes. A file `….tmp` exists during a save.
+/// On platforms with file modes, new files have mode 0600 and new directories 0700. A file `….lock` next to
+/// the saved store prevents concurrent writes. A file `….tmp` exists during a save.
 #[doc(alias = "initialState")]
 #[must_use]
 #[derive(Clone)]
@@ -102,7 +104,8 @@ pub struct SavedStore {
 #[derive(Clone, Debug)]
 enum Location {
     File(PathBuf),
-    /// A directory; the file name is derived from the kind, the list options and the pruned fields.
+    /// A directory for the stores of several informers. The file name of each store is derived from the kind,
+    /// the list options and the pruned fields.
     Directory(PathBuf),
 }
 
@@ -116,24 +119,24 @@ impl fmt::Debug for SavedStore {
 }
 
 impl SavedStore {
-    /// Creates a configuration that saves the store of one informer to this file.
+    /// Creates a configuration that saves the store of one informer to the file `path`.
     ///
-    /// `version` must change whenever the program changes the object type or the transform, because these
-    /// determine the cached form of an object and can't be compared. A store that was saved with a different
-    /// version is not loaded. The pruned fields are compared separately and need no new version.
-    /// `env!("CARGO_PKG_VERSION")`, or any other identifier of the build, is always a correct version.
+    /// `version` must change whenever the program changes the object type or the transform. Both determine
+    /// the cached form of an object, and the library can't compare them. A store with another version is not
+    /// loaded. The pruned fields are compared separately and need no new version. `env!("CARGO_PKG_VERSION")`
+    /// is sufficient if each release has its own version; any other identifier of the build also works.
     pub fn in_file(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self::at(Location::File(path.into()), version.into())
     }
 
-    /// Creates a configuration that saves the stores of any number of informers to this directory, one file
-    /// each.
+    /// Creates a configuration that saves the stores of any number of informers to the directory `path`, with
+    /// one file for each informer.
     ///
-    /// The file name is derived from the kind, the list options and the pruned fields. Files of informers
-    /// that no longer exist are not deleted. Informers of the same objects on several servers require one
-    /// directory per server.
+    /// The file name is derived from the kind, the list options and the pruned fields. The library never
+    /// deletes the file of an informer that no longer exists. If a program has informers of the same objects
+    /// on several servers, each server needs its own directory.
     ///
-    /// See [`SavedStore::in_file`] for the version.
+    /// See [`SavedStore::in_file`] for `version`.
     pub fn in_directory(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self::at(Location::Directory(path.into()), version.into())
     }
@@ -154,32 +157,33 @@ impl SavedStore {
         }
     }
 
-    /// Enables periodic saves while the informer runs, with this pause before each save.
+    /// Enables periodic saves while the informer runs, with a pause of this length before each save.
     ///
-    /// Without periodic saves, only a regular shutdown or an explicit save updates the saved store; a program
-    /// that is killed leaves an old one. Zero disables periodic saves.
+    /// Without periodic saves, only a regular shutdown or an explicit save updates the saved store, so a
+    /// program that is killed leaves an old store. Zero disables periodic saves.
     pub fn every(mut self, pause: Duration) -> Self {
         self.every = Some(pause).filter(|pause| !pause.is_zero());
         self
     }
 
-    /// Sets the identity of the server, instead of requesting the uid of its namespace `kube-system`.
+    /// Sets the identity of the server. The informer then does not request the uid of the namespace
+    /// `kube-system`.
     ///
-    /// Use this if the program has no permission to `get` the namespace, or if a source is not a Kubernetes
-    /// server. No other server may have the same name.
+    /// Use this method if the program has no permission to `get` this namespace, or if a source is not a
+    /// Kubernetes server. No other server may have the same `name`.
     pub fn server(mut self, name: impl Into<String>) -> Self {
         self.server = Some(name.into());
         self
     }
 
-    /// Allows Secrets to be saved and loaded. They are saved unencrypted.
+    /// Allows the informer to save and load Secrets. Secrets are saved unencrypted.
     pub fn allow_secrets(mut self) -> Self {
         self.secrets = true;
         self
     }
 
-    /// Sets the wall clock for the time of a save and the age of a saved store. The default is the system
-    /// clock.
+    /// Sets the wall clock that determines the time of a save and the age of a saved store. The default is
+    /// the system clock.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(now);
         self

@@ -1,21 +1,24 @@
 //! A queue of keys for controllers, with delays and rate limits.
 //!
-//! It guarantees:
+//! The queue guarantees:
 //!
-//! - **Fairness**: items are processed in the order in which they were added, unless you set an [`Order`].
-//! - **Deduplication**: an item that is added several times before it is processed is processed once. An item that
-//!   is added while it is being processed is processed once more afterwards. No two workers process the same item at
-//!   the same time.
+//! - **Fairness**: workers receive items in the order in which the items were added, unless an [`Order`] is
+//!   set.
+//! - **Deduplication**: an item that is added several times before a worker receives it is processed once. An
+//!   item that is added while a worker processes it is processed once more afterwards. No two workers process
+//!   the same item at the same time.
 //! - **Many producers and consumers**: every handle is a clone of the same queue. Any number of tasks may add
 //!   items and wait in [`get`](RateLimitingQueue::get). No wake-up is lost when a waiting task is cancelled.
 //! - **Shut-down**: after [`shut_down`](RateLimitingQueue::shut_down) the queue accepts no items. Workers
 //!   receive the remaining items, and then `None`.
-//!   [`shut_down_with_drain`](RateLimitingQueue::shut_down_with_drain) also waits until the last item is
-//!   done.
-//! - **No background work**: the queue has no task and no thread. Tasks that wait in `get` sleep until the earliest
-//!   delayed item is due, so an idle queue costs nothing and needs no stop.
+//!   [`shut_down_with_drain`](RateLimitingQueue::shut_down_with_drain) also waits until all items are done.
+//! - **No background work**: the queue has no task and no thread. Tasks that wait in `get` sleep until the
+//!   earliest time of a delayed item. An idle queue therefore uses no CPU time and does not have to be
+//!   stopped.
 //! - **No loss on a crash**: a worker that panics or is cancelled drops its [`Item`]. The queue then adds the
-//!   item again after the limiter's delay, and counts it.
+//!   item again after the limiter's delay, and counts the dropped item.
+//!
+//! The queue does not start workers. The program spawns the tasks that call `get`.
 //!
 //! # A worker
 //!
@@ -50,19 +53,22 @@
 //!
 //! # client-go's three queues
 //!
-//! client-go's `Interface`, `DelayingInterface` and `RateLimitingInterface` are layers of one handle here,
-//! [`RateLimitingQueue`]; a plain queue is one whose delays are not used. The layers are plain structs under one
-//! lock, each in its own file, and none of them waits: `queue` (queued items and items in work), `delaying_queue`
-//! (delayed items and their times) and `rate_limiting_queue` (the handle, its limiter and all async code).
+//! client-go has three layers: `Interface`, `DelayingInterface` and `RateLimitingInterface`. Here, one
+//! handle, [`RateLimitingQueue`], has the methods of all three. For a plain queue, do not call the methods
+//! with delays.
+//!
+//! Each layer is a plain struct in its own file, and all layers share one lock. Module `queue` contains the
+//! queued items and the items in work. Module `delaying_queue` contains the delayed items and their times.
+//! Module `rate_limiting_queue` contains the handle and all async code.
 //!
 //! # Differences from client-go
 //!
-//! - `Done` is a method of the [`Item`] that ends the work on it, so it can't be forgotten, and can't be
-//!   called for an item that is not in work.
-//! - A drain ends when no item is queued and none is in work; client-go's may end while items are still
-//!   queued. Its end wakes all waiting callers. Workers receive `None` only when no item can be queued again,
-//!   so no item is left without a worker.
-//! - Adding with a delay never blocks, and delayed items can be inspected and cancelled.
+//! - `Done` is a method of the [`Item`] that the worker holds. A worker therefore can't forget the call, and
+//!   can't call it for an item that is not in work.
+//! - A drain ends when no item is queued and no item is in work. client-go's drain may end while items are
+//!   still queued. The end of a drain wakes all callers that wait for it. Workers receive `None` only when no
+//!   item can be queued again, so every queued item has a worker.
+//! - An addition with a delay never blocks. A program can list and cancel delayed items.
 //! - Both kinds of shut-down drop the delayed items at once.
 
 pub use self::builder::Builder;

@@ -50,7 +50,9 @@ pub fn decode<T: de::DeserializeOwned>(
     bytes: &[u8],
     limits: Limits,
 ) -> Result<T, Error> {
-    decode_with(message, bytes, limits, |deserializer| T::deserialize(deserializer))
+    decode_with(message, bytes, limits, |deserializer| {
+        T::deserialize(deserializer)
+    })
 }
 
 /// Passes a deserializer of a message to a function, and returns what the function returns.

@@ -76,7 +76,9 @@ impl Sorter {
         let values = values.iter().map(|(_, value)| *value);
         match (field.container, field.value) {
             (Container::One, Type::Message(id)) => {
-                let parts = values.map(WireValue::bytes).collect::<Result<Vec<_>, _>>()?;
+                let parts = values
+                    .map(WireValue::bytes)
+                    .collect::<Result<Vec<_>, _>>()?;
                 self.nested(number, id, &parts, sorted, depth_left)?;
             }
             (Container::One, _) => {

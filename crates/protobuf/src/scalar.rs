@@ -43,9 +43,7 @@ impl<'de> Scalar<'de> {
             (Type::Int32, WireValue::Varint(number)) => Ok(Self::Integer(int32(number).into())),
             (Type::Int64, WireValue::Varint(number)) => Ok(Self::Integer(number.cast_signed())),
             (Type::Double, WireValue::Fixed64(bits)) => double(f64::from_bits(bits)),
-            (Type::Bytes, WireValue::Bytes(bytes)) => {
-                Ok(Self::Text(STANDARD.encode(bytes).into()))
-            }
+            (Type::Bytes, WireValue::Bytes(bytes)) => Ok(Self::Text(STANDARD.encode(bytes).into())),
             (_, value) => Err(value.unexpected().into()),
         }
     }

@@ -1,9 +1,10 @@
-//! Protobuf encoding of the built-in kinds: field numbers, types, and their JSON.
+//! Describes the protobuf encoding of the built-in kinds: field numbers, types, and the corresponding JSON.
 //!
-//! `cargo xtask kinds` writes the table from the proto files and struct tags of the pinned Kubernetes version.
+//! `cargo xtask kinds` writes the table of messages from the proto files and struct tags of a pinned
+//! Kubernetes version.
 //!
 //! Guarantees:
-//! - the table is parsed once, by the first protobuf body, and not when a server is built;
+//! - the first protobuf body parses the table; building a server does not;
 //! - the table contains every message that a field refers to, with its fields ordered by number.
 
 use std::{collections::BTreeMap, sync::OnceLock};
@@ -11,7 +12,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 /// The table of Kubernetes 1.36; its header explains the format.
 const V1_36: &str = include_str!("table/v1_36.tsv");
 
-/// The messages of all built-in kinds.
+/// The protobuf messages of all built-in kinds and of the types that their fields refer to.
 #[derive(Debug)]
 pub struct Messages {
     all: Vec<Message>,
@@ -20,52 +21,58 @@ pub struct Messages {
     delete_options: MessageId,
 }
 
-/// Index of a message in its [`Messages`].
+/// Index of a message in the [`Messages`] that contain the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageId(usize);
 
-/// One protobuf message: its fields, and how it is written as JSON.
+/// One protobuf message: its fields, and its form in JSON.
 #[derive(Debug)]
 pub struct Message {
+    /// The form of the message in JSON.
     pub form: Form,
-    /// Whether it describes a kind, whose JSON also has `apiVersion` and `kind`.
+    /// Whether the message describes a kind, whose JSON also has the members `apiVersion` and `kind`.
     pub is_kind: bool,
-    /// Strictly ascending by number; empty for forms with a JSON encoding of their own.
+    /// The fields in strictly ascending order of number; empty if the JSON of the message is not made from
+    /// its fields.
     pub fields: Vec<Field>,
 }
 
-/// How a message is written as JSON.
+/// The form in which a protobuf message is written as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
+    /// A JSON object with the fields as members.
     Object,
-    /// The list in the message's only field; never null.
+    /// A JSON array: the list in the message's only field; never null.
     List,
-    /// The value of the message's second field, or of the first if the second is null.
+    /// The value of the message's second field, or of the first field if the second is null.
     Either,
-    /// An integer or a string.
+    /// A JSON number or string.
     IntOrString,
-    /// The JSON value that the message contains as bytes.
+    /// The JSON text that the message contains as bytes.
     Json,
-    /// A time with microseconds.
+    /// A time as text with microseconds.
     MicroTime,
-    /// A number with a unit, as text.
+    /// A quantity as text: a number with a unit, such as `100m`.
     Quantity,
-    /// A time with seconds.
+    /// A time as text with seconds.
     Time,
 }
 
-/// One field of a [`Message`].
+/// One field of a protobuf [`Message`].
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     number: u32,
     /// Name of the field in JSON.
     pub name: &'static str,
+    /// Whether the field contains one value, a list or a map.
     pub container: Container,
+    /// Type of the value, or of each value of the list or map.
     pub value: Type,
+    /// The condition under which the field appears in JSON.
     pub presence: Presence,
 }
 
-/// Whether a field has one value, a list or a map.
+/// Whether a field contains one value, a list of values, or a map of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// One value.
@@ -76,7 +83,7 @@ pub enum Container {
     Map,
 }
 
-/// Type of a field's value, of a list's item, or of a map's value.
+/// Type of a field's value, or of each value if the field is a list or a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A boolean.
@@ -95,25 +102,25 @@ pub enum Type {
     Message(MessageId),
 }
 
-/// When a field appears in JSON.
+/// The condition under which a field appears in the JSON of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Always present; the zero value if the field was not sent.
     Always,
-    /// Its members are members of the parent.
+    /// The members of the field's value are members of the JSON object that contains the field.
     Inline,
     /// Present unless the value is empty, zero or null.
     Nonzero,
-    /// Always present; null if the field was not sent.
+    /// Always present; null if the message does not contain the field.
     Nullable,
-    /// Present only if the field was sent.
+    /// Present only if the message contains the field.
     Sent,
 }
 
 // === impl Messages ===
 
 impl Messages {
-    /// The messages of Kubernetes 1.36; the first call parses about 110 kilobytes.
+    /// Returns the messages of Kubernetes 1.36; the first call parses a table of about 110 kilobytes.
     ///
     /// # Panics
     ///
@@ -125,7 +132,7 @@ impl Messages {
         })
     }
 
-    /// The message of a kind; `None` if the kind is not built in.
+    /// Returns the message of a kind; `None` if the kind is not built in.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<MessageId> {
         let known = self.kinds.get(format!("{api_version}/{kind}").as_str());
         known.copied()
@@ -136,7 +143,7 @@ impl Messages {
         self.kinds.iter().map(|(kind, id)| (*kind, *id))
     }
 
-    /// The message of `DeleteOptions`, which belongs to every group and version.
+    /// Returns the message of `DeleteOptions`, which is a kind of every group and version.
     pub fn delete_options(&self) -> MessageId {
         self.delete_options
     }
@@ -153,7 +160,7 @@ impl Messages {
         &self.all[at]
     }
 
-    /// Parses a table; `None` if a line is malformed.
+    /// Parses a table of messages; returns `None` if a line is malformed.
     fn parse(table: &'static str) -> Option<Messages> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
@@ -199,7 +206,7 @@ impl Messages {
 // === impl Message ===
 
 impl Message {
-    /// The index of the field with this number.
+    /// Returns the index in `fields` of the field with this number.
     pub fn position(&self, number: u32) -> Option<usize> {
         self.fields
             .binary_search_by_key(&number, |field| field.number)
@@ -243,12 +250,15 @@ impl Field {
         }
     }
 
-    /// Whether its members are members of the parent.
+    /// Returns whether the members of the field's value are members of the JSON object that contains the
+    /// field.
     pub fn is_inline(&self) -> bool {
         self.presence == Presence::Inline
     }
 
-    /// Parses `number, name, type, presence`.
+    /// Parses the row of a field in the table of messages: `number, name, type, presence`.
+    ///
+    /// Returns `None` if the row is malformed.
     fn from_row(row: &'static str, ids_by_name: &BTreeMap<&str, MessageId>) -> Option<Field> {
         let mut columns = row.split('\t');
         let number = columns.next()?.parse().ok()?;

@@ -53,7 +53,10 @@ impl Pair {
     fn raw(&self) -> &[u8] {
         let envelope = self.protobuf.strip_prefix(&Envelope::MAGIC).unwrap();
         let envelope = Envelope::read(envelope).unwrap();
-        assert_eq!((&*envelope.api_version, &*envelope.kind), (&*self.api_version, &*self.kind));
+        assert_eq!(
+            (&*envelope.api_version, &*envelope.kind),
+            (&*self.api_version, &*self.kind)
+        );
         envelope.raw
     }
 
@@ -99,7 +102,11 @@ fn every_kind_decodes_to_kubernetes_json() {
     for pair in pairs() {
         let decoded: Value = pair.read(pair.raw()).unwrap();
         let (version, kind) = (&pair.api_version, &pair.kind);
-        assert!(decoded == pair.json, "{version} {kind}\n{decoded:#}\n{:#}", pair.json);
+        assert!(
+            decoded == pair.json,
+            "{version} {kind}\n{decoded:#}\n{:#}",
+            pair.json
+        );
     }
     let unproven: Vec<_> = Messages::builtin()
         .kinds()
@@ -141,7 +148,10 @@ fn the_kind_without_a_pair_decodes() {
         },
         "status": {"conditions": [{"type": "Available", "status": "True", "lastTransitionTime": null}]},
     });
-    assert_eq!(decoded(("apiregistration.k8s.io/v1", "APIService"), &raw).unwrap(), wanted);
+    assert_eq!(
+        decoded(("apiregistration.k8s.io/v1", "APIService"), &raw).unwrap(),
+        wanted
+    );
 }
 
 /// Returns the fields of a message in descending order, and those of the messages in it.

@@ -1,13 +1,14 @@
-//! Splits the bytes of a protobuf message into fields, without interpreting them.
+//! Splits the bytes of a protobuf message into fields, without interpreting the values.
 //!
-//! Guarantees: for any input, parsing terminates, copies nothing and never panics; nothing is yielded after an error.
+//! Guarantees: for any input, parsing terminates, copies nothing and never panics; the iterator ends after
+//! the first error.
 
 use std::fmt;
 
-/// Maximum field number (29 bits).
+/// Maximum number of a protobuf field (29 bits).
 const NUMBER_MAX: u64 = (1 << 29) - 1;
 
-/// Maximum bytes of a varint: 64 bits with seven bits per byte.
+/// Maximum number of bytes of a varint: 64 bits with seven bits per byte.
 const VARINT_BYTES_MAX: usize = 10;
 
 /// The encoded value of one field.
@@ -19,13 +20,13 @@ pub enum WireValue<'a> {
     Fixed64(u64),
     /// Text, bytes, a message, or packed numbers.
     Bytes(&'a [u8]),
-    /// A group, which Kubernetes never writes; its content was skipped.
+    /// A group, which Kubernetes never sends; the parser skips its content.
     Group,
     /// Four bytes, which Kubernetes never writes; they were skipped.
     Fixed32,
 }
 
-/// Why bytes are not a message; the wording is that of Go's decoder.
+/// An error in the encoding of a message; the error text is that of Go's decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// The bytes end within a field.
@@ -41,19 +42,19 @@ pub enum WireError {
     },
     /// The end of a group without its start.
     GroupEnd,
-    /// A wire type that does not exist.
+    /// A wire type that protobuf does not define.
     WireType(u64),
     /// A wire type that is invalid for the field.
     Unexpected(u8),
 }
 
-/// The fields of a message, in the order of their bytes.
+/// Iterator over the fields of a message, in the order of their bytes.
 #[derive(Clone, Debug)]
 pub struct WireFields<'a> {
     rest: &'a [u8],
 }
 
-/// A tag and the value after it, or the end of the enclosing group.
+/// Content of one tag: a field with its value, or the start or the end of a group.
 enum Part<'a> {
     Field(u32, WireValue<'a>),
     GroupStart(u32),
@@ -61,7 +62,7 @@ enum Part<'a> {
 }
 
 impl<'a> WireValue<'a> {
-    /// Returns the error for a field that does not allow this wire type.
+    /// Returns the error for a field whose type does not allow the wire type of this value.
     pub fn unexpected(self) -> WireError {
         WireError::Unexpected(match self {
             WireValue::Varint(_) => 0,
@@ -112,6 +113,7 @@ impl<'a> WireFields<'a> {
     /// # Errors
     /// The bytes end within the varint, or it exceeds 64 bits.
     #[inline]
+    /// Reads one varint, which may be a tag, a length, a number, or one of several packed numbers.
     pub fn varint(&mut self) -> Result<u64, WireError> {
         // Most tags, lengths and numbers are below 128.
         if let [byte @ ..0x80, rest @ ..] = self.rest {

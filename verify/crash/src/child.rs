@@ -1,7 +1,8 @@
-//! The server's process: its main function, and the handle of its parent.
+//! The process of the server: its main function [`play`], and the handle [`Running`] that the parent process
+//! has.
 //!
-//! Guarantees: the process ends with its parent; a process that ends before it is killed is an error.
-//! A kill uses `SIGKILL`, so the process can't clean up.
+//! Guarantees: the server process ends when the parent process ends. [`Running::kill`] returns an error if
+//! the server process ended earlier. It uses `SIGKILL`, so the server process can't clean up.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -14,30 +15,31 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use kube_informer_apiserver::Server;
 
-/// First argument of a process that runs the server.
+/// First command-line argument of a process of this program that runs the server.
 pub(crate) const ROLE: &str = "be-the-server";
 
-/// Maximum attempts to listen on the previous port, 10 ms apart.
+/// Maximum number of attempts to listen on the port of the previous server process, 10 ms apart.
 ///
-/// An outgoing connection may use it for a while.
+/// An outgoing connection of another program may use this port for a while.
 const ATTEMPTS: u32 = 500;
 
-/// A process that may not be listening yet.
+/// A started server process, which may not be listening yet. Dropping this value kills the process.
 pub(crate) struct Running {
     process: Child,
-    /// The child ends when this input is closed.
+    /// Standard input of the server process. The process ends when this input is closed.
     _input: ChildStdin,
 }
 
-/// The message of a server once it listens.
+/// The message that a server process prints when it has started to listen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) address: SocketAddr,
-    /// The server's revision when it started to listen.
+    /// The newest revision of the server's store when the server started to listen.
     pub(crate) revision: u64,
 }
 
-/// Serves a directory on a port until standard input ends.
+/// Runs a server until standard input ends. The arguments are the server's data directory and the address on
+/// which the server listens.
 ///
 /// # Errors
 /// Returns an error if the directory can't be opened, or the port is in use.
@@ -71,7 +73,7 @@ pub(crate) fn play(arguments: &[String]) -> Result<()> {
 }
 
 impl Running {
-    /// Starts a server without waiting until it listens.
+    /// Starts a server process for a data directory, and does not wait until the server listens.
     ///
     /// # Errors
     /// Returns an error if the process can't be started.
@@ -91,10 +93,10 @@ impl Running {
         })
     }
 
-    /// Waits until it listens.
+    /// Waits until the server listens.
     ///
     /// # Errors
-    /// Returns an error if the process ended first.
+    /// Returns an error if the process ends before it listens.
     pub(crate) async fn ready(&mut self) -> Result<Ready> {
         let output = self.process.stdout.take().context("said once")?;
         let reading = tokio::task::spawn_blocking(|| {

@@ -1,7 +1,8 @@
-//! One informer of the library with a handler, through all restarts of the server.
+//! Runs one informer of the library, with one handler, while the server is killed and restarted repeatedly.
 //!
-//! Guarantees: each object's history is an addition, updates and a deletion; `old` is the last delivered
-//! state; at the end the history leads to the server's state.
+//! Guarantees: an error is returned if the events of an object are not an addition, updates and a deletion in
+//! this order, or if the old state of an update is not the last delivered state. An error is also returned if
+//! the cache or the delivered states finally differ from the server's objects.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -17,16 +18,18 @@ use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
 use crate::object::Seen;
 
-/// Index of the observed kind in the list of kinds.
+/// Index in [`KINDS`](crate::object::KINDS) of the kind that the informer lists and watches.
 pub(crate) const KIND: usize = 0;
 
-/// Maximum time after the last start until the cache equals the server's state.
+/// Maximum time for which [`Informed::agrees`] waits until the cache and the delivered states equal the
+/// server's objects.
 const HEALED: Duration = Duration::from_secs(20);
 
-/// Numbers and revisions, by name.
+/// The revision of each object and the number that its writer stored in it, by object name. The number is
+/// first.
 type States = BTreeMap<String, (u64, u64)>;
 
-/// A running informer.
+/// A running informer of config maps, and the events that its handler has received.
 pub(crate) struct Informed {
     informer: SharedInformer<ConfigMap>,
     heard: Arc<Mutex<Heard>>,
@@ -38,18 +41,18 @@ pub(crate) struct Informed {
 struct Heard {
     states: States,
     events: usize,
-    /// The first inconsistent event.
+    /// Description of the first event that contradicts the earlier events.
     wrong: Option<String>,
 }
 
-/// The handler.
+/// The informer's handler, which applies each event to the shared [`Heard`] value.
 struct Listening(Arc<Mutex<Heard>>);
 
 impl Informed {
-    /// Starts an informer.
+    /// Starts an informer that sends its requests with `client`.
     ///
     /// # Errors
-    /// Returns an error if it can't be started.
+    /// Returns an error if the handler can't be registered.
     pub(crate) fn start(client: Client) -> Result<Self> {
         let source = ListWatch::<ConfigMap>::new(client).namespace("default");
         // A restart of the server takes about as long.
@@ -78,10 +81,11 @@ impl Informed {
         })
     }
 
-    /// Waits until cache and history equal the server's state.
+    /// Waits until the cache and the delivered states equal `server`, the objects on the server.
     ///
     /// # Errors
-    /// Returns an error if they do not, or an event was inconsistent.
+    /// Returns an error if the states still differ after [`HEALED`], or if an event contradicted the earlier
+    /// events.
     pub(crate) async fn agrees(&self, server: &States) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -108,7 +112,7 @@ impl Informed {
         snapshot.iter().map(state).collect()
     }
 
-    /// Stops the informer, and returns the number of received events.
+    /// Stops the informer, and returns the number of events that its handler received.
     pub(crate) async fn stop(mut self) -> usize {
         drop(self.stop);
         while self.tasks.join_next().await.is_some() {}
@@ -117,7 +121,7 @@ impl Informed {
     }
 }
 
-/// Returns the name and state of an object.
+/// Returns the name of an object, the number that its writer stored in it, and its revision.
 ///
 /// # Errors
 /// Returns an error if this program did not write the object.

@@ -1,7 +1,8 @@
-//! The known state of the store: acknowledged writes, and requested writes without a response.
+//! The objects that the server must have stored: acknowledged writes, and requested writes without a
+//! response.
 //!
-//! Guarantees: an object has one writer and at most one open write, so the state of an object is always
-//! known, except for that write.
+//! Guarantees: the state of an object is known except for at most one write without a response. Each object
+//! has only one writer, and a writer waits for the response to a write before it sends the next one.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +10,23 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::object::{Key, Seen};
 
-/// All objects that were ever written.
+/// The histories of all objects that this program has ever written.
 #[derive(Debug, Default)]
 pub(crate) struct Known(BTreeMap<Key, History>);
 
-/// Known history of one object.
+/// The last acknowledged state of one object, and its pending write.
 #[derive(Debug, Default)]
 struct History {
-    /// The last acknowledged number and revision; `None` after a deletion, or before the first write.
+    /// The last acknowledged state: the number that the writer stored in the object, and the revision. `None`
+    /// after a deletion, and before the first write.
     acknowledged: Option<(u64, u64)>,
     open: Open,
 }
 
-/// The state that an unanswered write would produce.
+/// The state of an object after its pending write, a write whose response has not been received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Open {
-    /// No write is open.
+    /// No write is pending.
     #[default]
     Nothing,
     Value(u64),
@@ -32,30 +34,34 @@ enum Open {
 }
 
 impl Known {
-    /// Returns the last value of an object, before its next write.
+    /// Returns the number that the last acknowledged write stored in the object, or `None` if the object does
+    /// not exist.
     pub(crate) fn value(&self, key: &Key) -> Option<u64> {
         let (value, _) = self.0.get(key)?.acknowledged?;
         Some(value)
     }
 
-    /// Records a requested write: a number, or a deletion.
+    /// Records a write before it is sent. `value` is the number that the write stores in the object, or
+    /// `None` for a deletion.
     pub(crate) fn tried(&mut self, key: &Key, value: Option<u64>) {
         self.0.entry(key.clone()).or_default().open = value.map_or(Open::Gone, Open::Value);
     }
 
-    /// Records an acknowledged write, with the resulting number and revision.
+    /// Records an acknowledged write. `value` is the number that the write stored in the object and the
+    /// resulting revision, or `None` for a deletion.
     pub(crate) fn done(&mut self, key: &Key, value: Option<(u64, u64)>) {
         let history = self.0.entry(key.clone()).or_default();
         history.acknowledged = value;
         history.open = Open::Nothing;
     }
 
-    /// Compares with all stored objects and adopts their state.
+    /// Compares the known states with all objects that the server has stored, and then uses the stored states
+    /// as the known states.
     ///
-    /// Returns the number of unanswered writes that were stored.
+    /// Returns the number of pending writes that the server has stored.
     ///
     /// # Errors
-    /// Returns an error if an acknowledged state is missing, or an unexpected one is stored.
+    /// Returns an error if an acknowledged state is missing, or an unexpected state is stored.
     pub(crate) fn compare(&mut self, stored: &[Seen]) -> Result<usize> {
         let mut found: BTreeMap<&Key, &Seen> =
             stored.iter().map(|seen| (&seen.key, seen)).collect();
@@ -88,7 +94,8 @@ impl Known {
         })
     }
 
-    /// Returns the objects of a kind at the last comparison, by name.
+    /// Returns the acknowledged objects of a kind, by name: the number stored in each object, and its
+    /// revision.
     pub(crate) fn of_kind(&self, kind: usize) -> BTreeMap<String, (u64, u64)> {
         let of_kind = self.0.iter().filter(|(key, _)| key.kind == kind);
         of_kind
@@ -96,10 +103,10 @@ impl Known {
             .collect()
     }
 
-    /// Returns the newest object, with its revision.
+    /// Returns the acknowledged object with the highest revision, and this revision.
     ///
     /// # Errors
-    /// Returns an error if there is none.
+    /// Returns an error if no object is acknowledged.
     pub(crate) fn newest(&self) -> Result<(Key, u64)> {
         let there = self.0.iter();
         let there = there.filter_map(|(key, history)| Some((key, history.acknowledged?.1)));
@@ -129,7 +136,8 @@ mod tests {
         }
     }
 
-    /// An object acknowledged with number 1 at revision 5, and an open write.
+    /// Returns the known states of one object: the acknowledged write stored the number 1 at revision 5, and
+    /// the write `open` is pending.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

@@ -1,6 +1,7 @@
-//! Kills a server with a data directory during writes, restarts it, and checks the stored objects.
+//! Kills an API server with a data directory during writes, restarts the server, and checks the stored
+//! objects.
 //!
-//! `cargo xtask crash` starts it.
+//! `cargo xtask crash` runs this program.
 
 mod child;
 mod object;

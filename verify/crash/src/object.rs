@@ -1,6 +1,5 @@
-//! The written objects: several kinds, each object with a number.
-//!
-//! Their text does not fit into one page of the store.
+//! The objects that this program writes: objects of several kinds. The number in each object identifies the
+//! write that stored it. Most objects also have a text that does not fit into one page of the store's file.
 //!
 //! Guarantees: [`Seen::read`] returns an error for a partially stored object.
 
@@ -9,7 +8,7 @@ use std::fmt;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-/// The kinds, namespaced and cluster-scoped.
+/// The kinds of the written objects: two namespaced kinds and one cluster-scoped kind.
 pub(crate) const KINDS: [Kind; 3] = [
     Kind {
         name: "ConfigMap",
@@ -28,7 +27,7 @@ pub(crate) const KINDS: [Kind; 3] = [
     },
 ];
 
-/// A kind of object.
+/// A kind of objects, with the URL path of its collection in the API.
 #[derive(Debug)]
 pub(crate) struct Kind {
     name: &'static str,
@@ -36,14 +35,15 @@ pub(crate) struct Kind {
     pub(crate) resource: &'static str,
 }
 
-/// One object: index of its kind in [`KINDS`], and name.
+/// The identity of one object: the index of its kind in [`KINDS`], and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) kind: usize,
     pub(crate) name: String,
 }
 
-/// An object as read from the server.
+/// An object that the server has returned: its identity, the number that its writer stored in it, and its
+/// revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) key: Key,
@@ -56,7 +56,8 @@ impl Key {
         format!("{}/{}", KINDS[self.kind].collection, self.name)
     }
 
-    /// Creates the object with this number and this number of bytes of text.
+    /// Returns the JSON of the object, with the number `value` and a text of at most `bytes` bytes in its
+    /// annotations.
     pub(crate) fn object(&self, value: u64, bytes: usize) -> Value {
         json!({
             "apiVersion": "v1",
@@ -66,7 +67,8 @@ impl Key {
     }
 }
 
-/// Returns the annotations with a number and text.
+/// Returns annotations with the number `value` and a text of at most `bytes` bytes. The text repeats the
+/// digits of the number.
 pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
     let digits = value.to_string();
     let padding = digits.repeat(bytes / digits.len());
@@ -74,10 +76,10 @@ pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
 }
 
 impl Seen {
-    /// Parses an object of a kind.
+    /// Parses an object of this kind from the JSON that the server returned.
     ///
     /// # Errors
-    /// Returns an error if the object is incomplete.
+    /// Returns an error if a part of the object is missing, or if its text does not fit its number.
     pub(crate) fn read(kind: usize, object: &Value) -> Result<Self> {
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -97,10 +99,10 @@ impl Seen {
     }
 }
 
-/// Returns the revision of an object or a list.
+/// Returns the `resourceVersion` of an object or a list as a number.
 ///
 /// # Errors
-/// Returns an error if it has none.
+/// Returns an error if the object or list has no revision, or if the revision is not a number.
 pub(crate) fn revision(object: &Value) -> Result<u64> {
     let revision = object["metadata"]["resourceVersion"].as_str();
     Ok(revision.context("no revision")?.parse()?)

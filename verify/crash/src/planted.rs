@@ -1,6 +1,7 @@
-//! Planted bugs, which a run must find.
+//! Planted bugs, which show that this program can find bugs of their kind.
 //!
-//! Each simulates what a server with the bug would leave on its disk, or send to a watcher.
+//! Each bug has the effect that the same bug in a server would have: it changes the data directory, or the
+//! events that a watcher processes.
 
 use std::path::Path;
 
@@ -10,7 +11,8 @@ use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{known::Known, object::KINDS};
 
-/// The tables of `crates/apiserver/src/storage/disk.rs`.
+/// The tables of the store's file, as `crates/apiserver/src/storage/disk.rs` defines them: the stored
+/// objects, and the numbers of the store, such as its revision.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
@@ -26,10 +28,11 @@ bugs! {
 }
 
 impl Bug {
-    /// Changes a data directory that is not in use, as the bug would.
+    /// Changes the data directory of a server that does not run, in the way in which the bug would change it.
+    /// Does nothing for a bug that affects watch events.
     ///
     /// # Errors
-    /// Returns an error if the directory is not a data directory of this server.
+    /// Returns an error if `directory` is not a data directory of this server.
     pub(crate) fn spoil(self, directory: &Path, known: &Known) -> Result<()> {
         if matches!(self, Self::GapInWatch | Self::DeletionUntold) {
             return Ok(());
@@ -70,7 +73,7 @@ impl Bug {
     }
 }
 
-/// Returns the highest revision of any object.
+/// Returns the highest revision of the stored objects.
 fn highest(
     objects: &impl ReadableTable<(&'static str, &'static str), (u32, u32, &'static [u8])>,
 ) -> Result<u64> {

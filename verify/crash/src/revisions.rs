@@ -1,7 +1,8 @@
-//! All revisions that any client received.
+//! Records the revisions that all clients have received from the server.
 //!
-//! Guarantees: detects a revision that belongs to two changes, and one that is lower than those of an earlier
-//! life.
+//! Guarantees: an error is returned if two different changes have the same revision. An error is also
+//! returned if a server starts at a revision lower than one that a client received from an earlier server
+//! process.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +10,28 @@ use anyhow::{Result, ensure};
 
 use crate::object::Key;
 
-/// A change: an object with its new number, or `None` if it was deleted.
+/// A change of one object: the identity of the object, and the number that the change stored in the object.
+/// The number is `None` if the change deleted the object.
 pub(crate) type Change = (Key, Option<u64>);
 
-/// All received revisions.
+/// The changes that clients have received, by revision, and the highest received revision.
 #[derive(Debug, Default)]
 pub(crate) struct Revisions {
     changes: BTreeMap<u64, Change>,
-    /// The highest revision in any response.
+    /// The highest revision in any response or event.
     highest: u64,
 }
 
 impl Revisions {
-    /// Records a received revision, for example of a list.
+    /// Records a received revision that does not belong to a change, for example the revision of a list.
     pub(crate) fn told(&mut self, revision: u64) {
         self.highest = self.highest.max(revision);
     }
 
-    /// Records a received change.
+    /// Records a received change with its revision.
     ///
     /// # Errors
-    /// Returns an error if the revision belongs to another change.
+    /// Returns an error if the revision already belongs to another change.
     pub(crate) fn changed(&mut self, revision: u64, change: &Change) -> Result<()> {
         self.told(revision);
         let known = self
@@ -43,10 +45,10 @@ impl Revisions {
         Ok(())
     }
 
-    /// Records the revision of a started server.
+    /// Records the revision at which a server has started.
     ///
     /// # Errors
-    /// Returns an error if a higher revision was received before.
+    /// Returns an error if a client received a higher revision from an earlier server process.
     pub(crate) fn started(&mut self, revision: u64) -> Result<()> {
         ensure!(
             revision >= self.highest,
@@ -57,12 +59,12 @@ impl Revisions {
         Ok(())
     }
 
-    /// Returns the first revision in this range without a known change.
+    /// Returns the first revision without a known change, among those above `after` and up to `last`.
     pub(crate) fn gap(&self, after: u64, last: u64) -> Option<u64> {
         (after + 1..=last).find(|revision| !self.changes.contains_key(revision))
     }
 
-    /// Returns the changes of a kind in this range of revisions.
+    /// Returns the revisions of the known changes of a kind, above `after` and up to `last`.
     pub(crate) fn between(&self, kind: usize, after: u64, last: u64) -> Vec<u64> {
         if after >= last {
             return Vec::new();

@@ -1,4 +1,7 @@
-//! The command: runs one data directory through many lives, and checks it after each.
+//! Runs a server with one data directory, kills and restarts the server many times, and checks its objects
+//! after each restart.
+//!
+//! A "life", in the names of this module, is one server process, from its start to its kill.
 
 use std::{
     net::SocketAddr,
@@ -31,28 +34,31 @@ use crate::{
     writer::{self, Notes, Writer},
 };
 
-/// Number of concurrent writers.
+/// Number of clients that write concurrently to each server process.
 const WRITERS: usize = 4;
 
-/// Number of writes per writer in a life that ends after all writes.
+/// Number of writes per writer in a server process that is killed only after all writes are complete.
 const CALM_WRITES: usize = 10;
 
-/// Maximum lives until a planted bug is found.
+/// Maximum number of kills of the server in the search for one planted bug.
 const BUG_LIVES: u64 = 60;
 
-/// Number of kills from which a run must have seen everything in [`REQUIRED`].
+/// Minimum number of kills after which every counter in [`REQUIRED`] must have increased.
 const FULL_RUN: u64 = 100;
 
-/// Interval of lives that leave a large, mostly empty file, which the next start compacts.
+/// Number of server processes from one that leaves a large, mostly empty file to the next one. The start
+/// after such a process compacts the file.
 const BLOATED_EVERY: u64 = 100;
 
-/// Number of starts after such a life that are killed before they complete, if possible.
+/// Number of starts after a server process that leaves a large file. Each of these starts is killed at a
+/// random time, if possible before the file is compacted.
 const BLOATED_STARTS: u64 = 8;
 
-/// Maximum time of a life; a usual one takes one or two seconds.
+/// Maximum time from the start of a server process to its kill. The time is usually one or two seconds.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Interval of lives after which the informer is compared; it is also compared after the last.
+/// Number of server processes between two comparisons of the informer with the server. A last comparison
+/// follows at the end of the run.
 const COMPARED_EVERY: u64 = 10;
 
 /// Kill a server with a data directory during writes, and check what is stored
@@ -70,16 +76,16 @@ pub(crate) struct Arguments {
     planted: Option<String>,
 }
 
-/// When a server is killed.
+/// The time at which a server process is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// This time after its process started.
+    /// This time after the start of the process, whether or not the server already listens.
     Starting(Duration),
-    /// After this number of acknowledged writes.
+    /// After the server has acknowledged this number of writes.
     Acknowledged(usize),
-    /// This time after it listens.
+    /// This time after the server has started to listen.
     Within(Duration),
-    /// After all writes.
+    /// After every writer has completed a fixed number of writes, [`CALM_WRITES`].
     Calm,
 }
 
@@ -89,7 +95,7 @@ const ACKNOWLEDGED: &str = "acknowledged writes";
 const UNANSWERED: &str = "writes stored without an answer";
 const INFORMED: &str = "events of the informer";
 
-/// Events that a full run must see.
+/// Names of the counters that must have increased in a run with at least [`FULL_RUN`] kills.
 const REQUIRED: [&str; 8] = [
     KILLED_AT_START,
     COMPACTED,
@@ -101,7 +107,8 @@ const REQUIRED: [&str; 8] = [
     INFORMED,
 ];
 
-/// One data directory through all its lives.
+/// The state of a run: the data directory, and the watchers and the informer that continue after each restart
+/// of the server.
 struct Lives {
     directory: PathBuf,
     address: SocketAddr,
@@ -114,9 +121,9 @@ struct Lives {
 }
 
 impl Arguments {
-    /// Runs the lives, or searches the planted bugs.
+    /// Kills the server `kills` times and checks its objects, or searches each planted bug.
     ///
-    /// Returns whether a run saw everything, or all bugs were found.
+    /// Returns whether all counters in [`REQUIRED`] have increased, or whether all planted bugs were found.
     ///
     /// # Errors
     /// Returns an error if a checked property does not hold.
@@ -219,7 +226,8 @@ impl Lives {
         }
     }
 
-    /// Starts the server, runs the writers, and kills the server.
+    /// Starts the server, checks the stored objects, runs the writers and watchers, and kills the server at
+    /// the time `moment`.
     async fn live(&mut self, moment: Moment, life: u64) -> Result<()> {
         let file = self.directory.join("objects.redb");
         let bytes = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
@@ -284,7 +292,7 @@ impl Lives {
         Ok(())
     }
 
-    /// Starts the writers, which write until the server ends, or a number of writes each.
+    /// Starts the writers. Each writer runs until the server ends, or until it has completed `left` writes.
     fn writers(
         &mut self,
         acknowledged: &Arc<watch::Sender<usize>>,
@@ -306,7 +314,7 @@ impl Lives {
         Ok(writers)
     }
 
-    /// Starts the watchers, which continue until the server ends.
+    /// Starts the watchers, which run until the server ends.
     fn followers(&mut self) -> Result<JoinSet<Result<Watcher>>> {
         let mut following = JoinSet::new();
         for mut watcher in std::mem::take(&mut self.watchers) {
@@ -319,9 +327,11 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that every revision belongs to a received change, as far as all watchers have progressed.
+    /// Checks that every revision belongs to a received change, in the range of revisions that all watchers
+    /// have received.
     ///
-    /// A deletion's revision is in no response, so only this check detects a deletion without an event.
+    /// The revision of a deletion is only in the watch event, not in the response to the request. Therefore
+    /// only this check detects a deletion without an event.
     fn find_gap(&self) -> Result<()> {
         let begun = self.watchers.iter().map(Watcher::begun).max();
         let last = self.watchers.iter().map(Watcher::last).min();
@@ -334,7 +344,8 @@ impl Lives {
         })
     }
 
-    /// Compares the objects of a started server with the known state.
+    /// Compares the objects of a server that has just started with the acknowledged and pending writes.
+    /// Returns a client of this server.
     async fn look(&mut self, ready: Ready) -> Result<Client> {
         self.address = ready.address;
         self.notes.revisions.lock().started(ready.revision)?;
@@ -374,7 +385,8 @@ impl Lives {
         Ok(client)
     }
 
-    /// Compares the informer with the stored objects, while no client writes.
+    /// Waits until the cache of the informer equals the acknowledged objects. No client may write during this
+    /// time.
     async fn compare(&self) -> Result<()> {
         let states = self.notes.known.lock().of_kind(informed::KIND);
         match &self.informed {

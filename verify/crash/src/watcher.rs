@@ -1,7 +1,8 @@
-//! A plain watch that resumes in each life from the last received revision.
+//! A watch of one kind that continues with each new server process from the last received revision.
 //!
-//! Guarantees: it receives each change of its kind once and in order, or the error that its revision is too
-//! old (410). After a 410 it restarts from a list, which is counted.
+//! Guarantees: an error is returned unless the watch receives each change of its kind once and in order. The
+//! only exception is a 410 response because the revision is too old: the watcher then lists, watches from the
+//! revision of the list, and counts this restart.
 
 use std::sync::Arc;
 
@@ -18,30 +19,30 @@ use crate::{
     writer::Notes,
 };
 
-/// State of the watcher of one kind.
+/// The watcher of one kind, with the revisions that it has received.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     kind: usize,
-    /// First revision of its history.
+    /// Revision after which the recorded changes begin: the revision of the first server or of the last list.
     begun: u64,
-    /// The last received revision.
+    /// Revision of the last event, bookmark or list.
     last: u64,
-    /// The changes since `begun`.
+    /// Revisions of the changes that the watcher has received since `begun`.
     told: Vec<u64>,
     pub(crate) seen: Counts<&'static str>,
-    /// The planted bug that hides events.
+    /// The planted bug, which may cause the watcher to ignore events. `None` in a run without a planted bug.
     bug: Option<Bug>,
 }
 
-/// Counter: events of a watch.
+/// Name of the counter of received changes.
 pub(crate) const EVENT: &str = "watch events";
-/// Counter: watches that resume from their last revision.
+/// Name of the counter of watches that continue from the revision received from an earlier server process.
 pub(crate) const RESUMED: &str = "resumed watches";
-/// Counter: watches whose revision is too old.
+/// Name of the counter of watches that the server rejected because their revision was too old.
 pub(crate) const TOO_OLD: &str = "watches whose revision was too old";
 
 impl Watcher {
-    /// Creates a watcher that starts at a new server's first revision.
+    /// Creates a watcher that watches from `revision`, the revision at which the first server has started.
     pub(crate) fn new(kind: usize, revision: u64, bug: Option<Bug>) -> Self {
         Self {
             kind,
@@ -65,10 +66,10 @@ impl Watcher {
         self.last
     }
 
-    /// Watches a server until it ends.
+    /// Watches the server until the server ends.
     ///
     /// # Errors
-    /// Returns an error if an event is inconsistent.
+    /// Returns an error if an event contradicts the earlier events.
     pub(crate) async fn follow(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<()> {
         let mut resumes = true;
         loop {
@@ -117,7 +118,7 @@ impl Watcher {
         }
     }
 
-    /// Processes one event.
+    /// Records the revision of a bookmark, or the change in any other event.
     fn hear(&mut self, event: &Value, notes: &Arc<Notes>) -> Result<()> {
         let object = &event["object"];
         let revision = revision(object)?;
@@ -148,7 +149,7 @@ impl Watcher {
         revisions.changed(revision, &(seen.key, value))
     }
 
-    /// Restarts from a list; returns whether the server still runs.
+    /// Lists, and continues from the revision of the list. Returns whether the server responded.
     async fn relist(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<bool> {
         // Events that it has not received by now are lost.
         let Some((_, list)) = list(client, self.kind).await? else {
@@ -167,10 +168,10 @@ impl Watcher {
         Ok(true)
     }
 
-    /// Checks that it received every known change up to its last revision.
+    /// Checks that the watcher received every known change of its kind up to its last revision.
     ///
     /// # Errors
-    /// Returns an error if one is missing.
+    /// Returns an error if the watcher did not receive such a change.
     pub(crate) fn check(&self, notes: &Arc<Notes>) -> Result<()> {
         let happened = notes
             .revisions
@@ -191,7 +192,7 @@ impl Watcher {
     }
 }
 
-/// Lists all objects of a kind with the list's revision; `None` if the server has ended.
+/// Returns all objects of a kind and the revision of the list, or `None` if the server has ended.
 ///
 /// # Errors
 /// Returns an error if an object is incomplete.

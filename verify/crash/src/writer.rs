@@ -1,7 +1,7 @@
-//! Concurrent clients that write, each its own objects over its own connection.
+//! Clients that write concurrently. Each client writes its own objects over its own connection.
 //!
-//! Guarantees: a request is recorded before it is sent, and its acknowledgement before the next request.
-//! A client stops at the first request without a response.
+//! Guarantees: a client records a request before it sends the request, and records the response before the
+//! next request. It stops at the first request without a response.
 
 use std::sync::Arc;
 
@@ -19,38 +19,38 @@ use crate::{
     revisions::Revisions,
 };
 
-/// Number of objects that make the file large, with the size of their text.
+/// Number of objects that [`bloat`] creates, each with a text of `BLOATED_BYTES` bytes.
 ///
-/// Annotations have at most 256 KiB, and a mostly empty file above 16 MiB is compacted.
+/// An object has at most 256 KiB of annotations. The server compacts a mostly empty file of more than 16 MiB.
 const BLOATED: usize = 80;
 const BLOATED_BYTES: usize = 250_000;
 
-/// Number of objects per writer and kind.
+/// Number of object names per writer and kind.
 const NAMES: usize = 4;
 
-/// Maximum text of an object in bytes: several pages of 4 KiB.
+/// Maximum size of an object's text in bytes. A text of this size occupies several pages of 4 KiB.
 const BYTES_MAX: usize = 12_000;
 
-/// Shared records of all clients.
+/// The records that all clients share: the known states of the objects, and the received revisions.
 #[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) known: Mutex<Known>,
     pub(crate) revisions: Mutex<Revisions>,
 }
 
-/// One writing client.
+/// A client that writes objects until the server ends.
 pub(crate) struct Writer {
     pub(crate) number: usize,
     pub(crate) client: Client,
     pub(crate) notes: Arc<Notes>,
     pub(crate) rng: Rng,
-    /// Number of acknowledged writes of all clients.
+    /// Number of acknowledged writes of all writers since the start of the server.
     pub(crate) acknowledged: Arc<watch::Sender<usize>>,
-    /// Remaining number of writes, if limited.
+    /// Number of writes that this writer still sends. `None` means that the number is not limited.
     pub(crate) left: Option<usize>,
 }
 
-/// An operation on an object.
+/// The kind of a write request.
 #[derive(Clone, Copy)]
 enum Deed {
     Create,
@@ -60,7 +60,8 @@ enum Deed {
 }
 
 impl Notes {
-    /// Records a response.
+    /// Records `answer`, the response to a write. `wanted` is the number that the write stores in the object,
+    /// or `None` for a deletion.
     fn note(&self, key: Key, wanted: Option<u64>, answer: &Value) -> Result<()> {
         let Some(value) = wanted else {
             ensure!(answer["status"] == "Success", "{key}: {answer}");
@@ -78,7 +79,7 @@ impl Notes {
 }
 
 impl Writer {
-    /// Writes until the server ends.
+    /// Writes until the server ends, or until no writes are left.
     ///
     /// # Errors
     /// Returns an error if the server returns an invalid response.
@@ -90,7 +91,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Executes one write; returns whether it received a response.
+    /// Sends one write request, and returns whether the server responded.
     async fn write(&mut self) -> Result<bool> {
         let name = format!("w{}-{}", self.number, self.rng.usize(..NAMES));
         let kind = self.rng.usize(..KINDS.len());
@@ -145,10 +146,10 @@ impl Writer {
     }
 }
 
-/// Lists until the server ends, and records the revisions.
+/// Sends list requests until the server ends, and records the revisions of the lists.
 ///
 /// # Errors
-/// Returns an error if a list is older than an earlier one.
+/// Returns an error if a list has a lower revision than an earlier list.
 pub(crate) async fn read(client: Client, notes: Arc<Notes>) -> Result<()> {
     let mut before = 0;
     loop {
@@ -169,10 +170,10 @@ pub(crate) async fn read(client: Client, notes: Arc<Notes>) -> Result<()> {
     }
 }
 
-/// Makes the file large and then mostly empty.
+/// Creates large objects and deletes all of them except the last, which leaves a large, mostly empty file.
 ///
 /// # Errors
-/// Returns an error if the server returns an invalid response.
+/// Returns an error if the server does not respond, or returns an invalid response.
 pub(crate) async fn bloat(client: &Client, notes: &Notes) -> Result<()> {
     let key = |nth: usize| Key {
         kind: 0,

@@ -1,4 +1,7 @@
-//! [`Bench`]: runs the same sequences on both sides.
+//! [`Bench`]: runs the same sequences of operations on the library and on client-go, and compares the
+//! answers.
+//!
+//! The versions of client-go run in separate Go processes, called oracles.
 
 use std::{collections::BTreeMap, fmt::Write as _, thread};
 
@@ -15,36 +18,38 @@ use crate::{
     shrink::{Finding, shrink},
 };
 
-/// Number of sequences sent in one batch.
+/// Number of sequences that are sent to an oracle in one batch.
 const AT_ONCE: usize = 250;
 
-/// Batch size for conversations, which run one at a time.
+/// Number of sequences per batch for a component with a counterpart, a peer that answers client-go's
+/// requests. These sequences run one after the other.
 const IN_TURN: usize = 50;
 
-/// The oracles.
+/// The running oracles: one Go process for each version of client-go.
 pub(crate) struct Bench {
     oracles: BTreeMap<Version, Oracle>,
 }
 
-/// Result of a run over seeds.
+/// The result of the comparisons of one component, over all seeds of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// The behaviours and divergences that occurred.
+    /// The named behaviours of the library that occurred, and the intentional differences from client-go.
     pub(crate) coverage: Coverage,
-    /// The differences, in order of seeds.
+    /// The sequences with an unexplained difference, in the order of their seeds.
     pub(crate) findings: Vec<Finding>,
 }
 
-/// The answers of both sides to one sequence.
+/// The answers of the library and of client-go to the operations of one sequence.
 pub(crate) struct Told {
-    /// The library's answers.
+    /// The library's answers, one step per operation.
     pub(crate) ours: Vec<Step>,
-    /// The answers of each version of client-go.
+    /// The answers of each version of client-go that can run the sequence, newest version first. An answer is
+    /// `None` if the version does not support the operation.
     pub(crate) theirs: Vec<(Version, Vec<Option<Answer>>)>,
 }
 
 impl Bench {
-    /// Builds and starts the oracles.
+    /// Builds and starts the oracle of each version of client-go.
     ///
     /// # Errors
     /// Returns an error if an oracle can't be built or started.
@@ -57,9 +62,10 @@ impl Bench {
         Ok(Self { oracles })
     }
 
-    /// Runs the sequences of these seeds and compares.
+    /// Draws one sequence per seed, runs the sequences on the library and on client-go, and compares the
+    /// answers.
     ///
-    /// With `first_only` it ends after the batch with the first difference.
+    /// If `first_only` is true, the run ends after the batch that contains the first difference.
     ///
     /// # Errors
     /// Returns an error if an oracle has ended.
@@ -95,7 +101,7 @@ impl Bench {
         Ok(tally)
     }
 
-    /// Shortens a sequence with a difference.
+    /// Shortens the sequence of a finding while the sequence still shows a difference.
     ///
     /// # Errors
     /// Returns an error if an oracle has ended.
@@ -111,7 +117,7 @@ impl Bench {
         })
     }
 
-    /// Formats a finding, with the answers of both sides to each operation.
+    /// Formats a finding: each operation of its sequence with the answers of the library and of client-go.
     ///
     /// # Errors
     /// Returns an error if an oracle has ended.
@@ -158,7 +164,7 @@ impl Bench {
         Ok(text)
     }
 
-    /// Runs one sequence on both sides.
+    /// Runs one sequence on the library and on client-go.
     ///
     /// # Errors
     /// Returns an error if an oracle has ended.
@@ -227,7 +233,7 @@ fn ask(
 }
 
 impl Told {
-    /// Compares with every version, newest first.
+    /// Compares the library's answers with those of each version of client-go, newest version first.
     pub(crate) fn outcomes(
         &self,
         component: &Component,
@@ -241,7 +247,8 @@ impl Told {
         outcomes.collect()
     }
 
-    /// Returns the first difference, if there is one.
+    /// Returns the first failure of the comparison with the newest version that has one, or `None` if no
+    /// comparison fails.
     pub(crate) fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
         let outcomes = self.outcomes(component, sequence);
         outcomes

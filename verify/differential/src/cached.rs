@@ -1,4 +1,5 @@
-//! Objects as the library caches them, and the notation of both sides.
+//! Converts randomly drawn objects into objects of the library. Formats objects and deltas in the text
+//! notation that the Go programs with client-go also use.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +12,11 @@ use kube_informer::{
 
 use crate::sequence::Thing;
 
-/// The kind of the cached objects. The comparison does not depend on it.
+/// The Rust type of all cached objects. The results of the comparison do not depend on this choice.
 pub(crate) type K = ConfigMap;
 
-/// Creates an object as users receive it. Its data contains the index values.
+/// Converts a randomly drawn object into the type that users of the library receive. The field `data`
+/// contains the values of the object in each index.
 pub(crate) fn live(thing: &Thing) -> K {
     let (namespace, name) = match thing.key.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name),
@@ -34,22 +36,22 @@ pub(crate) fn live(thing: &Thing) -> K {
     }
 }
 
-/// Creates an object as caches store it.
+/// Converts a randomly drawn object into the type that the library's caches store.
 pub(crate) fn object(thing: &Thing) -> Object<K> {
     Object::new(live(thing)).expect("every drawn object has a name")
 }
 
-/// Returns the name of a drawn key.
+/// Parses the key of a randomly drawn object. The key is `namespace/name`, or a name alone.
 pub(crate) fn name(key: &str) -> ObjectName {
     key.parse().expect("every drawn key is a name")
 }
 
-/// Creates a deletion that a watch has delivered.
+/// Returns the deletion of a randomly drawn object, as a watch delivers it.
 pub(crate) fn deleted(thing: &Thing) -> Deleted<K> {
     Deleted::Known(object(thing))
 }
 
-/// Creates a tombstone: a deletion that no watch has delivered.
+/// Returns the tombstone of a randomly drawn object: a deletion that no watch has delivered.
 pub(crate) fn missed(thing: &Thing) -> Deleted<K> {
     Deleted::FinalStateUnknown {
         name: name(&thing.key),
@@ -57,12 +59,13 @@ pub(crate) fn missed(thing: &Thing) -> Deleted<K> {
     }
 }
 
-/// Formats an object.
+/// Formats an object as `NAME@REVISION`.
 pub(crate) fn show(object: &Object<K>) -> String {
     format!("{}@{}", object.object_name(), object.revision())
 }
 
-/// Formats the object of a delta, or its tombstone.
+/// Formats the object of a delta. For a tombstone, formats the name and the last known state. Returns an
+/// empty text for a delta without an object.
 pub(crate) fn show_state(delta: &Delta<K>) -> String {
     match &delta.kind {
         DeltaKind::Deleted(Deleted::FinalStateUnknown { name, last_known }) => {
@@ -73,7 +76,7 @@ pub(crate) fn show_state(delta: &Delta<K>) -> String {
     }
 }
 
-/// Formats a delta.
+/// Formats the type of a delta and its content: an object, the objects of a list, or a revision.
 pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     let kind = delta.delta_type();
     match &delta.kind {
@@ -87,14 +90,15 @@ pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     }
 }
 
-/// Formats the content of one pop.
+/// Formats the deltas that one pop of a queue returns. `initial` states whether the deltas belong to the
+/// initial list.
 pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     let deltas: Vec<_> = deltas.iter().map(show_delta).collect();
     let initial = if initial { " initial" } else { "" };
     format!("[{}]{initial}", deltas.join(", "))
 }
 
-/// Returns the name of a delta's type for counting.
+/// Returns the name of the behaviour that is counted when a delta of this type occurs.
 pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     match &delta.kind {
         DeltaKind::Added(_) => "delta Added",
@@ -109,7 +113,7 @@ pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     }
 }
 
-/// The content of a store, lent to a queue.
+/// The objects of a store, by name. Queues read them through the trait [`Known`].
 #[derive(Debug, Default)]
 pub(crate) struct Store(pub(crate) BTreeMap<ObjectName, Object<K>>);
 
@@ -127,7 +131,7 @@ impl Known<K> for Store {
 }
 
 impl Store {
-    /// Applies popped deltas, as an informer's store does.
+    /// Applies the deltas that a queue has returned, as the store of an informer does.
     pub(crate) fn apply(&mut self, deltas: &[Delta<K>]) {
         for delta in deltas {
             match &delta.kind {

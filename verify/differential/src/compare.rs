@@ -1,4 +1,7 @@
-//! Comparison of two lists of answers, step by step, until the first unexplained difference.
+//! Compares the library's answers to a sequence with those of one version of client-go, up to the first
+//! unexplained difference.
+//!
+//! A divergence is an intentional difference, which the component recognises. It does not end the comparison.
 
 use crate::{
     component::{Accepted, Component, Moment},
@@ -6,29 +9,30 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// Result of a comparison.
+/// The result of comparing the answers to one sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Number of compared steps.
+    /// Number of operations up to the last one whose answers were compared.
     pub(crate) compared: usize,
-    /// The divergences, each with the index of its step.
+    /// The names of the intentional differences, each with the index of the operation at which it occurred.
     pub(crate) accepted: Vec<(usize, &'static str)>,
-    /// The first difference that is not a divergence.
+    /// The first violated guarantee or unintentional difference. `None` if neither occurred.
     pub(crate) failure: Option<Failure>,
 }
 
-/// A difference.
+/// An unexplained difference between the library and client-go, or a violated guarantee of the library.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    /// The version of client-go.
+    /// The version of client-go whose answers were compared.
     pub(crate) version: Version,
-    /// The index of the operation.
+    /// The index of the operation at which the failure occurred.
     pub(crate) at: usize,
-    /// The reason, if the answers are equal.
+    /// The guarantee that the library violated. `None` if the failure is a difference between the answers.
     pub(crate) reason: Option<&'static str>,
 }
 
-/// Compares the answers of one version with the library's.
+/// Compares the library's answers to `sequence` with the answers of one version of client-go, and checks the
+/// library's guarantees at each operation.
 pub(crate) fn compare(
     component: &Component,
     version: Version,

@@ -1,6 +1,6 @@
-//! [`Component`]: a part of the library that has a counterpart in client-go.
+//! [`Component`]: a part of the library that has an equivalent in client-go, such as a queue or an indexer.
 //!
-//! A component is a table of functions and names. The rest of the program uses only this table, and does not
+//! A component is a struct of functions and names. The rest of the program uses only these, and does not
 //! depend on a particular component.
 
 use crate::{
@@ -10,82 +10,88 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// Draws, runs and compares the sequences of one part of the library.
+/// The functions that draw, run and compare the sequences of operations of one part of the library.
 pub(crate) struct Component {
-    /// The name, which both sides use.
+    /// The name of the component in this program and in the Go programs that run client-go.
     pub(crate) name: &'static str,
-    /// Draws a sequence.
+    /// Draws a random sequence of operations.
     pub(crate) draw: fn(&mut Draw) -> Sequence,
-    /// Returns the versions of client-go that can run a sequence.
+    /// Returns the versions of client-go that can run the sequence.
     pub(crate) versions: fn(&Sequence) -> &'static [Version],
-    /// Runs a sequence on the library, with the planted bug if one is given. Returns one step per operation.
+    /// Runs the sequence on the library, with a planted bug if one is given. Returns one step per operation.
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
-    /// Creates the peer of client-go during a sequence, if the component needs one.
+    /// Creates the peer that answers client-go's requests during a sequence. `None` if client-go sends no
+    /// requests.
     pub(crate) counterpart: Option<NewCounterpart>,
-    /// The behaviours that a run must show: verbs, types of deltas, branches.
+    /// The names of the behaviours that a run must show, such as verbs, types of deltas, and branches of the
+    /// code.
     pub(crate) behaviours: &'static [&'static str],
-    /// Returns the divergence that explains a difference between two answers; `None` if there is none.
+    /// Returns the intentional difference that explains two different answers, or `None` if the difference is
+    /// not intentional.
     pub(crate) recognise: fn(&Moment<'_>) -> Option<Accepted>,
-    /// Returns the guarantee that a step violates. It does not depend on client-go's answer, because the
-    /// library gives these guarantees where client-go differs.
+    /// Returns the guarantee of the library that the step violates, or `None` if the step violates none. The
+    /// guarantees do not depend on client-go's answer.
     pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 
-/// Creates the peer of a sequence.
+/// A function that creates the peer that answers client-go's requests during the given sequence.
 pub(crate) type NewCounterpart = fn(&Sequence) -> Box<dyn Counterpart>;
 
-/// Two different answers to an operation, and the sequence that contains it.
+/// Two different answers to one operation, with the sequence and all answers to its operations.
 pub(crate) struct Moment<'a> {
-    /// The sequence.
+    /// The sequence that contains the operation.
     pub(crate) sequence: &'a Sequence,
     /// The index of the operation whose answers differ.
     pub(crate) at: usize,
-    /// The steps of the library.
+    /// The library's answers to the sequence, one step per operation.
     pub(crate) ours: &'a [Step],
-    /// The answers of client-go; `None` for an operation that this version does not support.
+    /// The answers of one version of client-go to the sequence. `None` for an operation that this version
+    /// does not support.
     pub(crate) theirs: &'a [Option<Answer>],
 }
 
-/// An intentional difference, which a component has recognised.
+/// The intentional differences between the two answers to one operation, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// One divergence; the answers after it are compared.
+    /// One intentional difference. The answers to later operations are compared.
     Here(&'static str),
-    /// Several divergences; the answers after them are compared.
+    /// Several intentional differences. The answers to later operations are compared.
     Several(Vec<&'static str>),
-    /// One divergence, after which the states differ, so the later answers are not compared.
+    /// One intentional difference after which the states of the library and of client-go differ. The answers
+    /// to later operations are not compared.
     FromHere(&'static str),
 }
 
 impl Moment<'_> {
-    /// Returns the verb of the operation.
+    /// Returns the verb of the operation whose answers differ.
     pub(crate) fn verb(&self) -> &'static str {
         self.sequence.operations[self.at].verb
     }
 
-    /// Returns the library's answer.
+    /// Returns the library's answer to the operation.
     pub(crate) fn our(&self) -> &Answer {
         &self.ours[self.at].answer
     }
 
-    /// Returns client-go's answer; `None` if its version does not support the operation.
+    /// Returns client-go's answer to the operation, or `None` if the version does not support the operation.
     pub(crate) fn their(&self) -> Option<&Answer> {
         self.theirs[self.at].as_ref()
     }
 
-    /// Returns whether the library showed a behaviour in this operation.
+    /// Returns whether the library showed this behaviour in the operation.
     pub(crate) fn saw(&self, behaviour: &str) -> bool {
         self.ours[self.at].seen.contains(&behaviour)
     }
 
-    /// Returns whether an earlier operation has one of these verbs.
+    /// Returns whether an earlier operation of the sequence has one of these verbs.
     pub(crate) fn after(&self, verbs: &[&str]) -> bool {
         let before = &self.sequence.operations[..self.at];
         before.iter().any(|done| verbs.contains(&done.verb))
     }
 }
 
-/// The [`Component::must_not`] of components without guarantees of this kind.
+/// Always returns `None`. Components without additional guarantees use this function as their
+/// [`Component::must_not`].
 pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
 }

@@ -1,11 +1,11 @@
-//! The list of all components that are compared, in the order in which they run.
+//! The list of all components that this program compares with client-go.
 
 use crate::{
     component::Component, delta_fifo, in_order, indexer, informer, rate_limiter, requests,
     workqueue,
 };
 
-/// All components, in the order in which they run.
+/// All components that are compared with client-go, in the order in which they run.
 pub(crate) const COMPONENTS: [&Component; 7] = [
     &delta_fifo::COMPONENT,
     &in_order::COMPONENT,

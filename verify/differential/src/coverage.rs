@@ -1,6 +1,6 @@
-//! [`Coverage`]: counts the behaviours that the sequences of a run have shown.
+//! [`Coverage`]: counts the behaviours that the library shows in the sequences of a run.
 //!
-//! A run that shows a required behaviour too rarely fails, because it would prove nothing about that
+//! A run fails if a required behaviour occurs too rarely, because the run then proves nothing about this
 //! behaviour.
 
 use std::collections::BTreeMap;
@@ -16,25 +16,26 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// Required minimum of the median number of operations per sequence.
+/// Minimum of the median number of operations per sequence. A run with shorter sequences fails.
 const MEDIAN_LENGTH: usize = 40;
 
-/// Counts of the behaviours and divergences that one component has shown in a run.
+/// Counts, for one component in a run, of the library's behaviours and of its intentional differences from
+/// client-go. A behaviour is a name, such as a verb or a type of delta.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     lengths: Vec<usize>,
-    /// Number of occurrences of each behaviour.
+    /// Number of operations in which the library showed each behaviour.
     seen: Counts<&'static str>,
-    /// Number of times that a behaviour was compared with each version of client-go.
+    /// Number of operations with each behaviour whose answers were compared with each version of client-go.
     compared: Counts<(Version, &'static str)>,
-    /// Number of occurrences of each divergence, by the divergence's name.
+    /// Number of occurrences of each intentional difference, by name.
     accepted: Counts<&'static str>,
-    /// Number of occurrences of each divergence in steps that showed a behaviour, by behaviour.
+    /// Number of occurrences of each intentional difference in the operations with a behaviour, by behaviour.
     differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 
 impl Coverage {
-    /// Records the length of a sequence, and the behaviours that the library's steps showed.
+    /// Records the length of a sequence, and the behaviours of the library in its operations.
     pub(crate) fn drawn(&mut self, sequence: &Sequence, ours: &[Step]) {
         self.lengths.push(sequence.operations.len());
         for (operation, step) in sequence.operations.iter().zip(ours) {
@@ -44,8 +45,8 @@ impl Coverage {
         }
     }
 
-    /// Records the steps of a sequence that were compared with a version of client-go, and the divergences
-    /// found.
+    /// Records the operations whose answers were compared with a version of client-go, and the intentional
+    /// differences. `accepted` contains the name of each difference and the index of its operation.
     pub(crate) fn compared(
         &mut self,
         version: Version,
@@ -69,22 +70,23 @@ impl Coverage {
         }
     }
 
-    /// Returns the number of recorded sequences.
+    /// Returns the number of sequences recorded in this run.
     pub(crate) fn sequences(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Returns the number of occurrences of a behaviour.
+    /// Returns the number of operations in which the library showed this behaviour.
     pub(crate) fn seen(&self, behaviour: &str) -> usize {
         self.seen.of(behaviour)
     }
 
-    /// Returns how often a behaviour was compared with a version of client-go.
+    /// Returns the number of operations with this behaviour whose answers were compared with this version of
+    /// client-go.
     pub(crate) fn asked(&self, version: Version, behaviour: &'static str) -> usize {
         self.compared.of(&(version, behaviour))
     }
 
-    /// Returns the names of the divergences in steps that showed this behaviour.
+    /// Returns the names of the intentional differences that occurred in operations with this behaviour.
     pub(crate) fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
         let counts = self.differing.get(behaviour).into_iter();
         counts
@@ -93,20 +95,20 @@ impl Coverage {
             .collect()
     }
 
-    /// Returns the number of occurrences of each divergence, by name.
+    /// Returns the number of occurrences of each intentional difference, by name.
     pub(crate) fn accepted(&self) -> &Counts<&'static str> {
         &self.accepted
     }
 
-    /// Returns the median number of operations per sequence.
+    /// Returns the median number of operations in the recorded sequences.
     pub(crate) fn median(&self) -> usize {
         let mut lengths = self.lengths.clone();
         lengths.sort_unstable();
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
-    /// Returns one message per required behaviour that occurred too rarely, and one if the sequences are too
-    /// short.
+    /// Returns one message for each required behaviour that occurred too rarely, for each behaviour that the
+    /// component does not list, and for sequences that are too short.
     pub(crate) fn findings(&self, component: &Component, origin: Origin) -> Vec<String> {
         let mut findings = self
             .seen
@@ -124,7 +126,7 @@ impl Coverage {
     }
 }
 
-/// Returns the behaviours of one step, including the operation's verb, without duplicates.
+/// Returns the behaviours of one operation without duplicates. They include the operation's verb.
 fn behaviours(verb: &'static str, step: &Step) -> Vec<&'static str> {
     let mut behaviours = step.seen.clone();
     behaviours.push(verb);

@@ -1,5 +1,7 @@
-//! Compares `DeltaFifo` with `cache.DeltaFIFO`, with and without access to the store that the queue's
-//! consumer fills.
+//! Compares the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`.
+//!
+//! In sequences with the option [`KNOWN`], the queue can read the store that its consumer fills. In other
+//! sequences the queue has no access to a store.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -17,7 +19,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// The comparison of the delta FIFO.
+/// Comparison of the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`.
 pub(crate) const COMPONENT: Component = Component {
     name: "delta_fifo",
     draw,
@@ -31,9 +33,11 @@ pub(crate) const COMPONENT: Component = Component {
 
 const KNOWN: &str = "known";
 const EMIT_REPLACED: &str = "emit_replaced";
-/// Option of a sequence: popped units are put back into the queue, which only client-go 0.32 supports.
+/// Option of a test sequence: popped units, each with the deltas of one object, are put back into the queue.
+/// Only client-go 0.32 supports this operation.
 const REQUEUE: &str = "requeue";
-/// Option of a sequence: units are popped in the way that an informer's controller pops them.
+/// Option of a test sequence: units are popped with `pop_batch`, as an informer's controller does, instead of
+/// `pop_unit`. A unit contains the queued deltas of one object.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";
@@ -208,13 +212,14 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     }
 }
 
-/// Runs a sequence on one queue, and acts as the consumer of the queue.
+/// Runs the operations of a sequence on one queue, and applies popped deltas to the store as the queue's
+/// consumer.
 struct Replay<'a, Q> {
     queue: Q,
     sequence: &'a Sequence,
     known: Store,
     last: Option<Popped<K>>,
-    /// Whether a list or a change was queued before.
+    /// Whether a list or a change was queued by an earlier operation.
     populated: bool,
     closed: bool,
     seen: Vec<&'static str>,
@@ -286,7 +291,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         }
     }
 
-    /// Returns whether the consumer keeps a store that the queue can read.
+    /// Returns whether the queue can read the store that the consumer fills.
     fn keeps(&self) -> bool {
         self.sequence.has(KNOWN)
     }
@@ -334,7 +339,8 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records which branches of `replace` a list with these names reaches.
+    /// Records for the coverage report which cases of `replace` a list with these names reaches, such as an
+    /// empty list or a listed name that is already queued.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();
@@ -387,7 +393,8 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         Answer::ok()
     }
 
-    /// Pops a unit. If `refuses` is true, the consumer rejects the unit and puts it back into the queue.
+    /// Pops the deltas of one object and returns them as an answer. If `refuses` is true, the consumer
+    /// rejects the deltas and puts them back into the queue.
     fn pop(&mut self, refuses: bool) -> Answer {
         let Some(popped) = self.next() else {
             self.seen

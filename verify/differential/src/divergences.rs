@@ -1,7 +1,8 @@
-//! Intentional differences.
+//! Reads the intentional differences between the library and client-go from
+//! `verify/differential/divergences.toml`.
 //!
-//! Read from `verify/differential/divergences.toml`, and recognised by predicates of the components, which
-//! refer to them by name.
+//! The file names and describes each difference. The functions that recognise a difference in two answers
+//! are in the modules of the components, and return the name from the file.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +12,31 @@ use serde::Deserialize;
 
 use crate::components::COMPONENTS;
 
-/// The file, in the workspace.
+/// Path of the file that describes the intentional differences, relative to the workspace.
 pub(crate) const FILE: &str = "verify/differential/divergences.toml";
 
-/// A difference, as the file describes it.
+/// Description of one intentional difference between client-go and the library, as read from [`FILE`].
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Divergence {
-    /// The component that shows it.
+    /// The name of the component whose comparison shows the difference.
     pub(crate) component: String,
-    /// The affected behaviour.
+    /// Description of the behaviour in which client-go and the library differ.
     pub(crate) behaviour: String,
-    /// What client-go does.
+    /// Description of client-go's behaviour.
     pub(crate) client_go: String,
-    /// What the library does.
+    /// Description of the library's behaviour.
     pub(crate) ours: String,
-    /// The reason for the difference.
+    /// The reason why the library behaves differently.
     pub(crate) reason: String,
-    /// How the comparison recognises it.
+    /// Description of the condition under which the comparison accepts the difference.
     pub(crate) recognised: String,
 }
 
-/// All divergences, by name.
+/// All intentional differences, by their names in [`FILE`].
 pub(crate) type Divergences = BTreeMap<String, Divergence>;
 
-/// Reads the file.
+/// Reads [`FILE`].
 ///
 /// # Errors
 /// Returns an error if the file is missing, a field is missing or unknown, or a component does not exist.

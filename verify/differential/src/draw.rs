@@ -1,4 +1,6 @@
-//! [`Draw`]: draws sequences from seeds. A seed draws the same sequence on every machine.
+//! [`Draw`]: generates the random operations, keys and objects of test sequences from a seed.
+//!
+//! A seed yields the same values on every machine.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +8,24 @@ use harness::draw::Choose;
 
 use crate::sequence::{Operation, Thing};
 
-/// Number of operations of a sequence; 60 on average.
+/// Range of the number of operations in a sequence; the average is 60.
 const LENGTH: std::ops::RangeInclusive<usize> = 35..=85;
 
-/// Keys of cluster-scoped and namespaced objects; few, so that sequences reuse them.
+/// Keys of the cluster-scoped and namespaced objects. The number of keys is small, so that the operations
+/// of a sequence use the same objects repeatedly.
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "n1/a", "n2/b"];
 
-/// Draws the parts of sequences.
+/// Seeded random generator for the operations, keys and objects of one sequence.
 pub(crate) struct Draw {
     random: fastrand::Rng,
-    /// Every object and list has a unique revision, so that answers identify it.
+    /// Last revision that was generated. No two objects or lists of a sequence have the same revision, so a
+    /// revision in an answer identifies one object or list.
     revision: u64,
 }
 
 impl Draw {
-    /// Creates the drawing for a seed and component.
+    /// Creates a generator. The component's name changes the seed, so that components do not draw the same
+    /// choices from one seed.
     pub(crate) fn new(component: &str, seed: u64) -> Self {
         // Components must not have the same pattern of choices.
         let salt = component.bytes().fold(seed, |salt, byte| {
@@ -32,28 +37,28 @@ impl Draw {
         }
     }
 
-    /// Draws the length of a sequence.
+    /// Returns a random number of operations for a sequence.
     pub(crate) fn length(&mut self) -> usize {
         self.random.usize(LENGTH)
     }
 
-    /// Draws a number.
+    /// Returns a random number in `range`.
     pub(crate) fn number(&mut self, range: std::ops::RangeInclusive<u64>) -> u64 {
         self.random.u64(range)
     }
 
-    /// Draws a key.
+    /// Returns a random key from a fixed set of six keys.
     pub(crate) fn key(&mut self) -> String {
         (*self.one(&KEYS)).to_owned()
     }
 
-    /// Returns a new revision.
+    /// Returns the next revision, which no other object or list of the sequence has.
     pub(crate) fn revision(&mut self) -> String {
         self.revision += 1;
         self.revision.to_string()
     }
 
-    /// Draws an object with a new revision.
+    /// Returns an object with a random key, a new revision and no index values.
     pub(crate) fn thing(&mut self) -> Thing {
         Thing {
             key: self.key(),
@@ -62,7 +67,8 @@ impl Draw {
         }
     }
 
-    /// Draws the objects of a list: often few, sometimes none, rarely a duplicate.
+    /// Returns the objects of a list in random order. The list is often short and sometimes empty, and it
+    /// rarely contains two objects with the same key.
     pub(crate) fn things(&mut self) -> Vec<Thing> {
         let share = *self.one(&[0, 30, 30, 50, 50, 80]);
         let mut things = Vec::new();
@@ -88,7 +94,7 @@ impl Choose for Draw {
 }
 
 impl Operation {
-    /// Creates an operation without arguments.
+    /// Creates an operation with this verb and no arguments.
     pub(crate) fn new(verb: &'static str) -> Self {
         Self {
             verb,
@@ -96,7 +102,7 @@ impl Operation {
         }
     }
 
-    /// Adds an object.
+    /// Returns the operation with `thing` as the affected object.
     pub(crate) fn about(self, thing: Thing) -> Self {
         Self {
             thing: Some(thing),
@@ -104,7 +110,8 @@ impl Operation {
         }
     }
 
-    /// Adds a key, a value or a revision.
+    /// Returns the operation with `text` as its text argument: a key, an index value or a revision,
+    /// depending on the verb.
     pub(crate) fn text(self, text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -112,7 +119,8 @@ impl Operation {
         }
     }
 
-    /// Adds a number.
+    /// Returns the operation with `number` as its numeric argument: a duration or a count, depending on the
+    /// verb.
     pub(crate) fn number(self, number: u64) -> Self {
         Self { number, ..self }
     }

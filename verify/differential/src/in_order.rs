@@ -1,7 +1,8 @@
-//! Compares the `InOrder` queue with `cache.RealFIFO`.
+//! Compares the library's `InOrder` queue with client-go's `cache.RealFIFO`.
 //!
-//! With the option [`ATOMIC`], `RealFIFO` has the settings that informers use. Without it, only operations
-//! that mean the same in both queues are compared.
+//! If a sequence has the option [`ATOMIC`], `RealFIFO` runs with the settings of client-go's informers.
+//! Sequences without the option contain no lists, resyncs or bookmarks, because these differ between
+//! `RealFIFO` and `InOrder` without those settings.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -19,7 +20,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// The comparison of the queue in order.
+/// Comparison of the library's `InOrder` queue with client-go's `cache.RealFIFO`.
 pub(crate) const COMPONENT: Component = Component {
     name: "in_order",
     draw,
@@ -32,7 +33,8 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: |step| step.seen.contains(&RESYNC_TWICE).then_some(RESYNC_TWICE),
 };
 
-/// Option of a sequence: a list or a resync is one queue entry, as in client-go's informers.
+/// Option of a test sequence: `RealFIFO` stores a list or a resync as one queue entry, as in client-go's
+/// informers.
 const ATOMIC: &str = "atomic";
 
 const RESYNC_WAITING: &str = "Resync while one is queued";
@@ -109,7 +111,7 @@ fn draw(draw: &mut Draw) -> Sequence {
     let mut begin = Vec::new();
     if flags.contains(&ATOMIC) {
         verbs.extend([(5, "replace"), (4, "resync"), (5, "bookmark")]);
-        // These may precede the first list without counting as changes.
+        // Bookmarks and resyncs may precede the first list, because they do not count as changes.
         begin.extend(std::iter::repeat_n(
             "bookmark",
             usize::from(draw.chance(15)),
@@ -118,8 +120,8 @@ fn draw(draw: &mut Draw) -> Sequence {
         begin.extend(std::iter::repeat_n("replace", usize::from(draw.chance(75))));
     }
     let burst = draw.chance(12).then(|| draw.number(10..=30));
-    // client-go queues a second resync while one is queued, the library does not, and then the states differ:
-    // most sequences avoid it.
+    // client-go queues a second resync while one is queued, and the library does not. The states differ
+    // afterwards, so most sequences avoid a second resync.
     let repeats = draw.chance(10);
     let length = draw.length();
     let mut operations: Vec<Operation> = Vec::new();
@@ -166,8 +168,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     if moment.saw(POP_CLOSED) && their == "closed" {
         return Some(Accepted::Here("an_ordered_queue_is_not_closed"));
     }
-    // The resync that the library does not queue appears in client-go when it is popped, or at the end of a
-    // batch.
+    // client-go pops the resync that the library has not queued, either alone or at the end of a batch.
     let before = &moment.ours[..moment.at];
     let repeated = before
         .iter()
@@ -193,7 +194,8 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
 
 struct Replay<Q> {
     queue: Q,
-    /// The types and names of the queued changes, oldest first.
+    /// The type and the object's name of each queued change, oldest first. The name is empty for a list, a
+    /// resync and a bookmark.
     waiting: std::collections::VecDeque<(DeltaType, String)>,
     listed: bool,
     closed: bool,

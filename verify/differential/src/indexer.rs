@@ -1,4 +1,4 @@
-//! Compares `Indexer` and its writer with `cache.Indexer`.
+//! Compares the library's `Indexer` and its writer with client-go's `cache.Indexer`.
 
 mod store;
 
@@ -14,7 +14,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Thing},
 };
 
-/// The component of this module.
+/// Comparison of the library's `Indexer` with client-go's `cache.Indexer`.
 pub(crate) const COMPONENT: Component = Component {
     name: "indexer",
     draw,
@@ -26,10 +26,10 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Changes are also applied in batches, which only 0.37 supports.
+/// Option of a test sequence: some changes are applied in batches, which only client-go 0.37 supports.
 const BATCHES: &str = "batches";
 
-/// The index of every sequence, and the indexes that can be added.
+/// Name of the index that the store of every sequence has from the start.
 const APP: &str = "app";
 const ADDED: [&str; 2] = ["tags", "node"];
 const VALUES: [&str; 4] = ["x", "y", "z", ""];
@@ -205,7 +205,8 @@ fn thing(draw: &mut Draw) -> Thing {
     valued(draw, thing)
 }
 
-/// Draws index values: up to one in "app", up to three in "tags", and exactly one in "node".
+/// Adds random index values to an object: at most one in "app", at most three in "tags", and exactly one in
+/// "node".
 fn valued(draw: &mut Draw, mut thing: Thing) -> Thing {
     let mut values = BTreeMap::new();
     // Sometimes an object is written unchanged.
@@ -248,8 +249,10 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Returns the divergence of the last write, if it gave client-go's store another revision than the
-/// library's.
+/// Returns the intentional difference that explains why the stores report different revisions.
+///
+/// The last write before the operation decides. It wrote an object without a revision, or it was a batch that
+/// ends with a tombstone. Returns `None` for any other write.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

@@ -1,12 +1,15 @@
-//! Compares `SharedInformer` with client-go's shared informers.
+//! Compares the library's `SharedInformer` with client-go's shared informers.
 //!
-//! The operations control the source. `InOrder` is compared with 0.37, whose informers use `RealFIFO`,
-//! and `DeltaFifo` with 0.32.
+//! Each side's informer lists and watches a simulated server, which the operations of a sequence control. A
+//! sequence without the option [`DELTA_FIFO`] compares an informer with the queue `InOrder` against
+//! client-go 0.37, whose informers use `RealFIFO`. A sequence with the option compares an informer with the
+//! queue `DeltaFifo` against client-go 0.32.
 //!
-//! Each answer contains the changes since the last one: has-synced, the revision and objects of the store,
-//! and the events of every handler. Virtual time passes with each operation, after a fault enough for both
-//! sides to recover, so pauses are not compared. The order of events across objects is compared where it is
-//! defined: see [`IN_ORDER`].
+//! The answer to an operation contains everything that changed since the previous answer: whether the
+//! informer has synced, the revision and the objects of the store, and the events of every handler. Virtual
+//! time advances after each operation. After a fault it advances far enough for both informers to recover,
+//! so the retry delays are not compared. The order of events of different objects is compared only for the
+//! operations in [`IN_ORDER`].
 
 mod listener;
 mod shared;
@@ -23,7 +26,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// The component of this module.
+/// Comparison of the library's `SharedInformer` with client-go's shared informers.
 pub(crate) const COMPONENT: Component = Component {
     name: "informer",
     draw,
@@ -41,20 +44,22 @@ pub(crate) const COMPONENT: Component = Component {
     must_not,
 };
 
-/// Uses `DeltaFifo`, and the version of client-go that has it.
+/// Option of a test sequence: the informer uses the queue `DeltaFifo`, and is compared with client-go 0.32.
 const DELTA_FIFO: &str = "delta_fifo";
-/// The source supports streaming lists.
+/// Option of a test sequence: the simulated server supports streaming lists.
 const STREAMING: &str = "streaming";
-/// Handlers have a resync period.
+/// Option of a test sequence: the informer and some handlers have a resync period that ends within the
+/// sequence.
 const RESYNC: &str = "resync";
 
-/// The verbs whose events have a defined order across objects.
+/// Verbs of the operations after which the order of events of different objects is compared.
 ///
-/// Only the watch reports them, and a queue in order keeps it. Lists, late handlers and resyncs follow the
-/// order of a Go map in client-go.
+/// The watch alone reports the changes of these operations, and an ordered queue keeps the order of the
+/// watch. Lists, resyncs and handlers that are registered late deliver events in the order of a Go map in
+/// client-go, so that order is not compared.
 const IN_ORDER: [&str; 6] = ["put", "remove", "recreate", "stray", "burst", "catch_up"];
 
-/// The verbs after which a handler blocks in its callback.
+/// Verbs of the operations that make a handler block in its next callback.
 const HOLDS: [&str; 2] = ["hold", "add_held"];
 
 const ADD_INITIAL: &str = "OnAdd, in the initial list";
@@ -187,8 +192,8 @@ fn draw(draw: &mut Draw) -> Sequence {
     // The first revision is that of the empty collection.
     draw.revision();
     let flags = draw.subset(&[(45, DELTA_FIFO), (40, STREAMING), (35, RESYNC)]);
-    // The times of resyncs are undefined after a failed or repeated list, or while a handler blocks: most
-    // sequences with resyncs avoid these.
+    // The times of resyncs are undefined after a failed or repeated list, or while a handler blocks. Most
+    // sequences with resyncs avoid these operations.
     let resync = flags.contains(&RESYNC);
     let mut drawing = Drawing {
         resync,
@@ -291,7 +296,7 @@ impl Drawing<'_> {
         self.handlers += 1;
         let operation = operation.text(format!("h{}", self.handlers));
         if operation.verb == "join_amid" {
-            // The progress of the other handlers when it is registered.
+            // Number of times that the other tasks run before the handler is registered.
             let turns = self.draw.number(0..=12);
             return self.burst(operation).number(turns);
         }
@@ -304,7 +309,8 @@ impl Drawing<'_> {
     }
 }
 
-/// Returns the parts of an answer, without the events for which `differs` returns true.
+/// Splits a formatted answer into its parts, and leaves out the handler events for which `differs` returns
+/// true. The arguments of `differs` are the handler's name and the event.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let parts = answer.text().unwrap_or_default().split("; ");
     let left = parts.filter_map(|part| {
@@ -320,7 +326,7 @@ fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String>
     left.filter(|part| !part.is_empty()).collect()
 }
 
-/// Returns whether an event is an update to the same state, such as `~a@1 a@1`.
+/// Returns whether an event is an update whose old and new states are equal, such as `~a@1 a@1`.
 fn is_repeated(event: &str) -> bool {
     let mut words = event.split(' ');
     let old = words.next().and_then(|word| word.strip_prefix('~'));
@@ -376,10 +382,10 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     Some(Accepted::Here(name))
 }
 
-/// Returns the violated guarantee of a step, if there is one.
+/// Returns the guarantee that a step violates; `None` if it violates none.
 ///
-/// Every handler's events are consistent, lead to the cached state, and are changes unless the handler has
-/// resyncs.
+/// The informer guarantees three things to every handler: the events are consistent with each other, they
+/// lead to the cached state, and each update changes an object unless the handler has resyncs.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()
@@ -399,7 +405,8 @@ mod tests {
         Operation::new("stray").about(thing)
     }
 
-    /// Returns the divergence that explains the answers to the last of these operations.
+    /// Returns the divergence that explains why `ours` and `theirs`, the answers to the last operation,
+    /// differ.
     fn recognised(
         flags: &[&'static str],
         operations: Vec<Operation>,

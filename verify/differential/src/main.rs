@@ -1,7 +1,8 @@
-//! Runs the same sequences of operations on client-go and on the library, and compares the answers.
+//! Compares the library with client-go: runs the same sequences of operations on both, and compares the
+//! answers.
 //!
-//! `cargo xtask conformance oracle` runs this program. `verify/differential/oracle` contains the Go programs
-//! that run client-go.
+//! `cargo xtask conformance oracle` runs this program. The Go programs in `verify/differential/oracle` run
+//! the sequences on client-go.
 
 mod sequence;
 mod draw;

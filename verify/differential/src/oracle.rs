@@ -1,4 +1,4 @@
-//! [`Oracle`]: a process that runs operations on client-go.
+//! [`Oracle`]: a Go process that runs sequences of operations on client-go and returns the answers.
 
 use std::{
     fmt,
@@ -13,20 +13,21 @@ use harness::report::workspace;
 
 use crate::sequence::{Answer, Sequence};
 
-/// A version of client-go.
+/// A version of client-go that the library is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Version {
-    /// 0.37: queues in order, stores with revisions.
+    /// client-go 0.37, whose informers use `RealFIFO` and whose stores have a revision.
     V37,
-    /// 0.32: the last version whose informers use only `DeltaFIFO`, and whose units can be put back.
+    /// client-go 0.32, the last version whose informers use only `DeltaFIFO`. Popped deltas can be put back
+    /// into this queue.
     V32,
 }
 
 impl Version {
-    /// Both, newest first.
+    /// All compared versions, newest first.
     pub(crate) const ALL: [Self; 2] = [Self::V37, Self::V32];
 
-    /// Returns the folder of its module.
+    /// Returns the name of the version's folder in `verify/differential/oracle`, which contains a Go module.
     pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::V37 => "v37",
@@ -44,19 +45,22 @@ impl fmt::Display for Version {
     }
 }
 
-/// The peer of client-go during a sequence.
+/// A peer that exchanges text lines with the Go process while the process runs a sequence on client-go. For
+/// example, the peer is the server for client-go's reflector.
 pub(crate) trait Counterpart {
-    /// Processes a line, and returns the response if the oracle waits for one.
+    /// Processes a line from the oracle. Returns the response line, or `None` if the oracle expects no
+    /// response.
     ///
     /// # Errors
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence with these answers, and returns them combined with the received lines.
+    /// Ends the sequence. Returns the oracle's `answers`, combined with the counterpart's record of the
+    /// received lines.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
 
-/// A running oracle; it ends when it is dropped.
+/// A running Go process that executes operations on client-go. The process ends when this value is dropped.
 pub(crate) struct Oracle {
     child: Child,
     input: Option<BufWriter<ChildStdin>>,
@@ -64,7 +68,8 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Builds the oracle of a version and returns its file; Go caches unchanged builds.
+    /// Builds the oracle for a version of client-go, and returns the path of its binary. Go does not repeat
+    /// the build if no source has changed.
     ///
     /// # Errors
     /// Returns an error if Go is missing or the build fails.
@@ -84,10 +89,10 @@ impl Oracle {
         Ok(binary)
     }
 
-    /// Starts a built oracle.
+    /// Starts an oracle process from a binary that [`Oracle::build`] returned.
     ///
     /// # Errors
-    /// Returns an error if it can't be started.
+    /// Returns an error if the process can't be started.
     pub(crate) fn start(binary: &Path) -> Result<Self> {
         let mut child = Command::new(binary)
             .args(["-test.run=TestOracle", "-test.timeout=0"])
@@ -104,15 +109,16 @@ impl Oracle {
         })
     }
 
-    /// Runs many sequences, and reads an answer per operation of each.
+    /// Runs the sequences on client-go. Returns one answer per operation of each sequence, or `None` for an
+    /// operation that this version of client-go does not support.
     ///
     /// # Errors
-    /// Returns an error if the oracle has ended; its standard error contains the reason.
+    /// Returns an error if the oracle process has ended; its standard error contains the reason.
     pub(crate) fn ask(&mut self, sequences: &[&Sequence]) -> Result<Vec<Vec<Option<Answer>>>> {
         let input = self.input.as_mut().context("the oracle is running")?;
         let output = &mut self.output;
         thread::scope(|scope| {
-            // Written concurrently, so that neither side blocks on a full pipe.
+            // The sequences are written concurrently, so neither process blocks on a full pipe.
             let written = scope.spawn(|| -> Result<()> {
                 for sequence in sequences {
                     serde_json::to_writer(&mut *input, sequence)?;
@@ -141,10 +147,11 @@ impl Oracle {
         })
     }
 
-    /// Runs one sequence during which client-go sends requests itself.
+    /// Runs one sequence in which the oracle exchanges lines with `counterpart`, such as the requests of
+    /// client-go's reflector and their responses. Returns one answer per operation.
     ///
     /// # Errors
-    /// Returns the errors of [`Oracle::ask`], and those of the counterpart.
+    /// Returns the errors of [`Oracle::ask`], and the errors of the counterpart.
     pub(crate) fn converse(
         &mut self,
         sequence: &Sequence,

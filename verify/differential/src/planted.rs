@@ -1,7 +1,7 @@
 //! Planted bugs: deliberate faults that the comparison must find.
 //!
-//! Each bug is a faulty implementation of one of the library's interfaces, or imitates the effect that a user
-//! of the interface would observe.
+//! Most bugs are implemented here, as faulty wrappers of the library's queues, stores and list-watch sources.
+//! The remaining bugs are implemented in the modules of their components.
 
 use futures_core::future::BoxFuture;
 use harness::bugs;
@@ -41,7 +41,8 @@ bugs! {
 
 /// A queue that [`Faulty`] can wrap to add a planted bug.
 pub(crate) trait Inner: Queue<K> {
-    /// Returns whether changes of this object are queued; false if this type of queue can't report it.
+    /// Returns whether changes of this object are queued. Always returns false for a type of queue that can't
+    /// look up an object.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -57,7 +58,7 @@ impl Inner for InOrder<K> {
     }
 }
 
-/// Wraps a queue and adds one planted bug.
+/// A queue that behaves like the wrapped queue, except for one planted bug.
 pub(crate) struct Faulty<Q> {
     inner: Q,
     bug: Bug,
@@ -65,7 +66,7 @@ pub(crate) struct Faulty<Q> {
 }
 
 impl<Q: Inner> Faulty<Q> {
-    /// Creates a queue with this bug from a correct one.
+    /// Creates a queue with the planted bug `bug` from the correct queue `inner`.
     pub(crate) fn new(inner: Q, bug: Bug) -> Self {
         Self {
             inner,
@@ -143,9 +144,9 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// A delta FIFO with the operations that the comparison runs. Correct and faulty queues implement it.
+/// Operations of a delta FIFO that the comparison runs. Correct and faulty queues implement this trait.
 pub(crate) trait Fifo: Queue<K> {
-    /// Returns the correct queue inside, for reads.
+    /// Returns the correct queue for reads. A faulty queue returns the queue that it wraps.
     fn inner(&self) -> &DeltaFifo<K>;
     /// Pops the deltas of one object; `None` if the queue is empty.
     fn pop_unit(&mut self) -> Option<Popped<K>>;
@@ -193,7 +194,7 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// A queue in order with the operations that the comparison runs. Correct and faulty queues implement it.
+/// Operations of an ordered queue that the comparison runs. Correct and faulty queues implement this trait.
 pub(crate) trait Ordered: Queue<K> {
     /// Returns whether all objects of the first list have been popped.
     fn synced(&self) -> bool;
@@ -211,14 +212,14 @@ impl Ordered for Faulty<InOrder<K>> {
     }
 }
 
-/// Wraps a queue and adds a bug: every list after the first reports all of its objects as changed.
+/// A queue with a planted bug: every list after the first one also reports each listed object as updated.
 pub(crate) struct Restless<Q> {
     inner: Q,
     listed: bool,
 }
 
 impl<Q> Restless<Q> {
-    /// Creates a queue with this bug from a correct one.
+    /// Creates a queue with this bug from the correct queue `inner`.
     pub(crate) fn new(inner: Q) -> Self {
         Self {
             inner,
@@ -264,17 +265,17 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// A store with the operations that the comparison runs. Correct and faulty stores implement it.
+/// Operations of a store that the comparison runs. Correct and faulty stores implement this trait.
 pub(crate) trait Store {
-    /// Returns the handle for reads.
+    /// Returns the handle that reads the store.
     fn read(&self) -> &Indexer<K>;
-    /// Returns the handle for writes.
+    /// Returns the handle that writes to the store.
     fn write(&mut self) -> &mut IndexerWriter<K>;
-    /// Returns the names of the objects that an index lists under a value.
+    /// Returns the names of the objects that have `value` in `index`.
     fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
         self.read().index_keys(index, value)
     }
-    /// Replaces all objects of the store by those of a list.
+    /// Replaces all objects of the store by `objects`. Returns whether the store accepted the list.
     fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
         self.write().replace(objects, revision).is_ok()
     }
@@ -284,18 +285,18 @@ pub(crate) trait Store {
     }
 }
 
-/// Wraps a store and adds one planted bug.
+/// A store that behaves like the wrapped store, except for one planted bug.
 pub(crate) struct FaultyStore<S> {
     inner: S,
     bug: Bug,
-    /// The store's content before the last write.
+    /// Content of the store before the last write.
     before: Snapshot<K>,
     /// Whether the last write replaced all objects by a list.
     listed: bool,
 }
 
 impl<S: Store> FaultyStore<S> {
-    /// Creates a store with this bug from a correct one.
+    /// Creates a store with the planted bug `bug` from the correct store `inner`.
     pub(crate) fn new(inner: S, bug: Bug) -> Self {
         let before = inner.read().snapshot();
         Self {
@@ -347,24 +348,25 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 }
 
-/// Wraps a source. With a planted bug, changes the list and watch requests that it passes on.
+/// A list-watch source that wraps another source. With a planted bug, it changes requests before it passes
+/// them on.
 pub(crate) struct FaultySource<S> {
     inner: S,
     bug: Option<Bug>,
     asked: Mutex<Asked>,
 }
 
-/// What a [`FaultySource`] remembers of earlier requests.
+/// Record of the last list request, which a [`FaultySource`] uses to change later requests.
 #[derive(Default)]
 struct Asked {
-    /// The revision that the last list requested.
+    /// Revision that the last list request contained.
     revision: ResourceVersion,
-    /// Whether no watch has started since the last list.
+    /// Whether no watch request has followed the last list request.
     listed: bool,
 }
 
 impl<S> FaultySource<S> {
-    /// Wraps a source, and adds the bug if one is given.
+    /// Wraps the source `inner`, and adds the planted bug `bug` if one is given.
     pub(crate) fn new(inner: S, bug: Option<Bug>) -> Self {
         Self {
             inner,

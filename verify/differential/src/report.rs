@@ -1,4 +1,4 @@
-//! Writes `docs/CONFORMANCE.md`: the results of the fixed seeds, per behaviour.
+//! Writes `docs/CONFORMANCE.md`, the page with the results of the fixed seeds for each behaviour.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use harness::report::{say, workspace};
 
 use crate::{component::Component, coverage::Coverage, divergences::Divergences, oracle::Version};
 
-/// The file, in the workspace.
+/// Path of the page, relative to the workspace.
 const FILE: &str = "docs/CONFORMANCE.md";
 
 const OPENING: &str = "\
@@ -20,7 +20,8 @@ A number is how often a behaviour was compared with that version; `–` means th
 `verify/differential/README.md` describes the method.
 ";
 
-/// Returns the text of the page for these components.
+/// Returns the text of the page: a table of behaviours for each component, and a table of all intentional
+/// differences.
 pub(crate) fn text(shown: &[(&Component, Coverage)], divergences: &Divergences) -> String {
     let mut text = OPENING.to_owned();
     for (component, coverage) in shown {
@@ -67,7 +68,7 @@ fn table(component: &Component, coverage: &Coverage) -> String {
         } else {
             format!("same except for {}", names.join(", "))
         };
-        // Operations have the same names as in sequences.
+        // The names of operations are formatted as code.
         let behaviour = if behaviour.contains(' ') {
             (*behaviour).to_owned()
         } else {
@@ -78,10 +79,10 @@ fn table(component: &Component, coverage: &Coverage) -> String {
     text
 }
 
-/// Returns the lines that are equal for every run over the same seeds.
+/// Returns the parts of the page that are equal in every run over the same seeds.
 ///
-/// The pauses of client-go's reflector are random, so the met divergences per operation and their numbers are
-/// excluded.
+/// The retry delays of client-go's reflector are random, so the occurrences of intentional differences vary.
+/// The cells that contain these occurrences are left out, both per behaviour and in total.
 fn repeatable(text: &str) -> Vec<&str> {
     let rows = text.lines().map(|line| {
         let row = line.strip_suffix(" |").unwrap_or(line);
@@ -93,7 +94,8 @@ fn repeatable(text: &str) -> Vec<&str> {
     rows.collect()
 }
 
-/// Writes or compares the file; returns whether it is up to date.
+/// Writes the page if `write` is true, and otherwise compares the text with the file. Returns whether the
+/// file is up to date.
 ///
 /// # Errors
 /// Returns an error if the file can't be read or written.

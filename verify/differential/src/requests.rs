@@ -4,8 +4,8 @@
 //! revisions are equal.
 //!
 //! Each answer contains the requests that a reflector sent after an operation, the result of each request and
-//! the pause before it, and the final content of the store. A pause is random between one and two times a
-//! base value, so the base values are compared.
+//! the pause before it, and the final content of the store. The length of a pause is random between one and
+//! two times a minimum, so only the minimums are compared.
 
 mod alignment;
 mod conversation;
@@ -24,7 +24,7 @@ use crate::{
 
 use self::{alignment::Alignment, conversation::Conversation, line::SEEN};
 
-/// The comparison of the reflectors' requests.
+/// Comparison of the library's reflector with client-go's reflector.
 pub(crate) const COMPONENT: Component = Component {
     name: "requests",
     draw,
@@ -42,11 +42,11 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Option of a sequence: the reflector requests the initial list as a streaming list.
+/// Option of a test sequence: the reflectors request the initial list as a streaming list.
 const STREAMING: &str = "streaming";
-/// Option of a sequence: it is compared with client-go 0.32.
+/// Option of a test sequence: the library is compared with client-go 0.32 instead of 0.37.
 const OLD: &str = "old";
-/// Option of a sequence: lists are split into pages.
+/// Option of a test sequence: the reflectors request lists in pages.
 const PAGES: &str = "pages";
 
 const VERBS: [&str; 20] = [
@@ -72,7 +72,8 @@ const VERBS: [&str; 20] = [
     "unsupported",
 ];
 
-/// The behaviours that a run must show: all verbs, and the behaviours of requests.
+/// Names of the behaviours that a run must show: the verbs of all operations, and the behaviours of requests
+/// in [`SEEN`].
 const BEHAVIOURS: &[&str] = &{
     let mut behaviours = [""; VERBS.len() + SEEN.len()];
     let mut at = 0;
@@ -111,8 +112,8 @@ const ENDS: &[(u32, &str)] = &[
 
 const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
 
-/// Errors that the server can return for a request. The client of client-go itself retries the errors after
-/// the first [`UNREPEATED`].
+/// Errors with which the server can reject a request. client-go's REST client returns the first
+/// [`UNREPEATED`] of them to the reflector, and retries the request itself after the others.
 const REFUSALS: [&str; 9] = [
     "410",
     "429",
@@ -125,16 +126,17 @@ const REFUSALS: [&str; 9] = [
     "reset",
 ];
 
-/// Number of errors at the start of [`REFUSALS`] that the client of client-go returns without a retry.
+/// Number of errors at the start of [`REFUSALS`] after which client-go's REST client does not retry the
+/// request.
 const UNREPEATED: usize = 6;
 
-/// Additional errors for watches. Reflectors handle them for lists like other errors, so lists do not draw
-/// them.
+/// Errors with which the server rejects only watches. If a list fails with one of them, the reflectors handle
+/// it like other errors, so no list is rejected with them.
 const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
 
 fn draw(draw: &mut Draw) -> Sequence {
-    // A page of a list at a revision has exactly that state, a streaming list may be newer. The states would
-    // differ whenever one side lists and the other streams.
+    // A page of a list at a revision has exactly the state of that revision, and a streaming list may be
+    // newer. The states would differ whenever one reflector lists and the other uses a streaming list.
     let mut flags = match draw.number(0..=3) {
         0 | 1 => vec![STREAMING],
         2 => vec![PAGES],
@@ -197,7 +199,8 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
     }
 }
 
-/// Adds a batch of changes to an operation that ends the watch, so that no watch delivers them.
+/// Adds random changes of objects to an operation that closes the watch. The watch does not deliver these
+/// changes.
 fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     let changes = draw.number(1..=4);
     let batch = (0..changes).map(|_| {
@@ -210,11 +213,11 @@ fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     }
 }
 
-/// Adds errors to an operation, which the server returns for the requests after it.
+/// Adds random errors to an operation. The server rejects the requests after the operation with these errors.
 fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation {
     let streaming = flags.contains(&STREAMING);
-    // A probe is a list too, and would consume an error meant for a list: where one may precede it, or follow
-    // a reset, no list is rejected.
+    // A probe is a list too, and would receive an error meant for a list. No list is rejected where a probe
+    // may precede it, or where the list may follow a reset.
     let lists = !["close", "restart"].contains(&operation.verb);
     if lists && flags.contains(&PAGES) && draw.chance(15) {
         return operation.text("list configmaps: 410 skip=1 x1");
@@ -230,7 +233,8 @@ fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation 
             if watch.contains("reset") || streaming && watch.ends_with("x3") {
                 return operation.text(watch);
             }
-            // Where client-go's client retries the list, the library starts with a streaming list again.
+            // client-go's REST client retries a list after these errors. The library starts with a streaming
+            // list again.
             let known = if streaming {
                 UNREPEATED
             } else {
@@ -260,10 +264,11 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Separator between the turns of an operation in an answer.
+/// Separator in an answer between the requests after the first part of an operation and those after the
+/// second. Only a few operations have two parts, which are called turns.
 const THEN: &str = "then";
 
-/// Joins the requests after an operation and the content of the store into one answer.
+/// Returns the answer to an operation: the formatted requests after it, and the content of the store.
 fn join(mut said: Vec<String>, store: &str) -> String {
     said.push(format!("store {store}"));
     said.join("; ")

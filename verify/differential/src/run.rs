@@ -1,4 +1,5 @@
-//! The command: selects seeds and components, compares them, and reports the results.
+//! The command of the comparison: selects components and seeds, compares the sequences, and reports the
+//! results.
 
 use std::collections::BTreeMap;
 
@@ -22,19 +23,19 @@ use crate::{
     report,
 };
 
-/// The file of the fixed seeds.
+/// Path of the file with the fixed seeds, relative to the workspace.
 const FIXED: &str = "verify/differential/seeds.toml";
 
 /// The fixed seeds: a range that every component runs, and additional seeds per component.
 type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 
-/// Maximum number of failing sequences of a component that are shortened and shown.
+/// Maximum number of failing sequences per component that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Number of seeds from which a run must show every divergence.
+/// Minimum number of seeds with which a run must show every described divergence.
 const FULL_RUN: usize = 1000;
 
-/// Maximum number of seeds until a planted bug is found.
+/// Maximum number of seeds that are tried to find a planted bug.
 const BUG_SEEDS: u64 = 500;
 
 /// The arguments of the command line.
@@ -58,9 +59,10 @@ pub(crate) struct Arguments {
     counts: bool,
 }
 
-/// Compares the selected sequences, or searches the planted bugs.
+/// Compares the sequences of the selected components and seeds, or searches for the planted bugs.
 ///
-/// Returns whether no comparison failed and all behaviours occurred, or whether every bug was found.
+/// Returns whether all comparisons passed and all behaviours occurred, or whether every planted bug was
+/// found.
 ///
 /// # Errors
 /// Returns an error if an oracle can't be built or has ended, or a file can't be read or written.
@@ -125,7 +127,7 @@ fn compare_all(
     Ok(good)
 }
 
-/// Judges one component.
+/// Compares the sequences of one component and reports the results.
 struct Judge<'a> {
     bench: &'a mut Bench,
     component: &'static Component,
@@ -136,8 +138,9 @@ struct Judge<'a> {
 impl Judge<'_> {
     /// Compares the sequences of these seeds and reports the results.
     ///
-    /// Returns whether all of them passed, and the coverage. For a failure of fresh seeds, also prints the
-    /// line that adds the seed to the fixed ones.
+    /// Returns the coverage, and whether all sequences passed and all required behaviours and divergences
+    /// occurred. If a sequence of fresh seeds fails, the function also prints the line that adds its seed to
+    /// the fixed seeds.
     fn judge(&mut self, seeds: &[u64], origin: Origin) -> Result<(bool, Coverage)> {
         let component = self.component;
         let fresh = origin == Origin::Fresh;
@@ -179,9 +182,10 @@ impl Judge<'_> {
     }
 }
 
-/// Returns complaints about divergences that occurred and are not described.
+/// Returns complaints about divergences of the component that occurred and are not described in the
+/// divergences file.
 ///
-/// If the run is `complete`, also about divergences that are described and never occurred.
+/// If `complete` is true, also returns complaints about described divergences that never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,

@@ -1,90 +1,92 @@
-//! [`Sequence`]: the operations that both sides run, and [`Answer`]: the result of each operation.
+//! [`Sequence`]: the operations that client-go and the library both run, and [`Answer`]: the result of an
+//! operation.
 //!
-//! The JSON format is shared with `verify/differential/oracle`. `Display` formats them for reports.
+//! The Go programs in `verify/differential/oracle` read sequences and write answers as JSON. `Display`
+//! formats operations and answers for reports.
 
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// A sequence of operations for one component.
+/// A sequence of random operations on one component. client-go and the library both run the sequence.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sequence {
-    /// The name of the component.
+    /// The name of the component that runs the operations.
     pub(crate) component: &'static str,
-    /// The enabled options of the component.
+    /// The enabled options, such as `streaming`. Each component defines its own options.
     pub(crate) flags: Vec<&'static str>,
-    /// The rate limiter, for components that have one.
+    /// The rate limiter of the sequence; `None` for a component that has none.
     pub(crate) limiter: Option<Limiter>,
     /// The operations, in order.
     pub(crate) operations: Vec<Operation>,
 }
 
-/// One operation. The verb determines which fields are used.
+/// One operation on a component. The verb determines which other fields are used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Operation {
-    /// The name of the operation.
+    /// The name of the operation, such as `add`.
     pub(crate) verb: &'static str,
-    /// The affected object.
+    /// The affected object; `None` if the operation does not have exactly one.
     pub(crate) thing: Option<Thing>,
-    /// The objects of a list.
+    /// The objects of a list, if the operation replaces all objects.
     pub(crate) things: Vec<Thing>,
-    /// The changes of a batch.
+    /// The changes of a batch, if the operation applies several changes.
     pub(crate) batch: Vec<Operation>,
-    /// A key, a value or a revision.
+    /// A text argument, such as a key, an index value or a revision; empty if the verb needs none.
     pub(crate) text: String,
-    /// The name of an index.
+    /// The name of an index, or another fixed text argument; empty if the verb needs none.
     pub(crate) index: &'static str,
-    /// Milliseconds, nanoseconds or a count.
+    /// A duration or a count. The verb determines the unit of a duration.
     pub(crate) number: u64,
 }
 
-/// An object.
+/// An object, reduced to the data that the comparison needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Thing {
-    /// `namespace/name`, or a name alone.
+    /// Key of the object: `namespace/name`, or the name alone.
     pub(crate) key: String,
-    /// The revision; empty if the object has none.
+    /// Resource version of the object; empty if the object has none.
     pub(crate) revision: String,
-    /// The values of the object in each index, joined by commas.
+    /// Values of the object by the name of the index or label. Several values are joined by commas.
     pub(crate) values: BTreeMap<&'static str, String>,
 }
 
-/// A rate limiter. The kind determines which fields are used.
+/// Description of a rate limiter. The kind determines which other fields are used.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Limiter {
-    /// The kind of limiter.
+    /// The kind of the rate limiter, such as `bucket`.
     pub(crate) kind: &'static str,
-    /// The base delay, the fast delay, the time per token or the longest wait, in nanoseconds.
+    /// The base delay, fast delay, time per token or maximum wait in nanoseconds, depending on the kind.
     pub(crate) first: u64,
-    /// The longest delay or the slow delay, in nanoseconds.
+    /// The maximum delay or the slow delay in nanoseconds, depending on the kind.
     pub(crate) second: u64,
-    /// Number of fast attempts, or of tokens.
+    /// Number of fast attempts, or burst of a token bucket, depending on the kind.
     pub(crate) count: u32,
-    /// The nested limiters.
+    /// The limiters that this limiter combines or restricts.
     pub(crate) inner: Vec<Limiter>,
 }
 
-/// The result of an operation.
+/// The result of an operation, as client-go or the library returned it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Answer {
-    /// A text, which must be equal.
+    /// A text. client-go and the library must return the same text.
     Said(String),
-    /// Values in any order, because client-go reads them from a Go map.
+    /// Values whose order is not compared, because client-go reads them from a Go map.
     Set(Vec<String>),
 }
 
-/// The result of an operation on the library.
+/// The result of an operation on the library, with the behaviours that the operation showed.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// The answer, which is compared.
+    /// The answer, which is compared with client-go's answer.
     pub(crate) answer: Answer,
-    /// The behaviours that the operation showed, which are counted and not compared.
+    /// Names of the behaviours that the operation showed. They are counted and not compared.
     pub(crate) seen: Vec<&'static str>,
 }
 
 impl Sequence {
-    /// Returns whether an option is enabled.
+    /// Returns whether the option `flag` is enabled.
     pub(crate) fn has(&self, flag: &str) -> bool {
         self.flags.contains(&flag)
     }
@@ -112,7 +114,7 @@ impl Answer {
         Self::said(if result.is_ok() { "ok" } else { "error" })
     }
 
-    /// Returns the text; `None` for a set.
+    /// Returns the text of the answer; `None` for a set.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Said(text) => Some(text),

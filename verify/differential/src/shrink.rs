@@ -1,4 +1,4 @@
-//! Shrinking: removes the parts of a sequence that its difference does not need.
+//! Shortens a failing sequence: removes the operations and objects that the failure does not need.
 
 use anyhow::Result;
 use harness::shrink::leave_out;
@@ -40,8 +40,8 @@ pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Removes each object of a list and each change of a batch without which the sequence still fails. `at` is
-/// the operation's index.
+/// Removes objects of a list and changes of a batch from the operation at index `at`. A part is removed only
+/// if the sequence still fails without it.
 fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     let mut part = 0;
     loop {
@@ -75,7 +75,7 @@ fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     }
 }
 
-/// Replaces the sequence of a finding by `other` if `other` fails too. Returns whether it fails.
+/// Replaces the sequence of a finding by `other` if `other` fails too. Returns whether `other` fails.
 fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> Result<bool> {
     let Some(failure) = judge(&other)? else {
         return Ok(false);
@@ -94,7 +94,8 @@ mod tests {
         sequence::{Operation, Thing},
     };
 
-    /// Returns a failure at the first "list" with the object "x" at or after a "pass" of at least 5.
+    /// Returns a failure at the first operation whose list contains the object "x". Operations before the
+    /// first "pass" of at least 5 are ignored.
     fn difference(sequence: &Sequence) -> Option<Failure> {
         let operations = &sequence.operations;
         let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;

@@ -1,7 +1,9 @@
-//! Compares `RateLimitingQueue` with client-go's rate limiting queue, with several workers, in virtual time.
+//! Compares the library's `RateLimitingQueue` with client-go's rate limiting queue, with several workers, in
+//! virtual time.
 //!
-//! Answers contain which items the workers receive and when, but not which worker receives an item. Virtual
-//! time advances by a microsecond between two operations, so that no two delays end at the same time.
+//! An answer contains the items that workers receive and the time of each, but not the worker that receives
+//! an item. Virtual time advances by a microsecond between two operations, so that no two delays end at the
+//! same time.
 
 mod workers;
 use harness::draw::Choose as _;
@@ -13,7 +15,7 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// The comparison of the work queue.
+/// Comparison of the library's `RateLimitingQueue` with client-go's rate limiting queue.
 pub(crate) const COMPONENT: Component = Component {
     name: "workqueue",
     draw,
@@ -190,7 +192,8 @@ fn operation(draw: &mut Draw, verbs: &[(u32, &'static str)]) -> Operation {
     }
 }
 
-/// Splits an answer: returns its text without the drains that returned, and the number of these drains.
+/// Returns the text of an answer without the events of drains that returned, and the number of these events.
+/// A drain is a call of `ShutDownWithDrain`.
 fn without_drains(answer: &Answer) -> (String, usize) {
     let text = answer.text().unwrap_or_default();
     let (drained, other): (Vec<_>, Vec<_>) = text
@@ -199,7 +202,7 @@ fn without_drains(answer: &Answer) -> (String, usize) {
     (other.concat(), drained.len())
 }
 
-/// Returns the number of drains that returned in these answers.
+/// Returns the number of drains, which are calls of `ShutDownWithDrain`, that returned in these answers.
 fn returned<'a>(answers: impl Iterator<Item = &'a Answer>) -> usize {
     answers.map(|answer| without_drains(answer).1).sum()
 }
@@ -252,9 +255,11 @@ fn other_difference(moment: &Moment<'_>, ours: &str, theirs: &str) -> Option<Acc
     ))
 }
 
-/// Returns the violated guarantee of a step, if there is one.
+/// Returns the guarantee that a step violates; `None` if it violates none.
 ///
-/// A drain ends exactly when the queue is empty, and no worker waits while an item is queued.
+/// A drain, which is a call of `ShutDownWithDrain`, ends when no item is queued or being processed, and not
+/// before. No worker waits while an item is queued, or after a shutdown without a drain. `Get` does not end
+/// while an item that is being processed was added again.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()

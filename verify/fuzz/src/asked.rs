@@ -1,4 +1,4 @@
-//! Sends requests to the embedded server in virtual time, and checks every response.
+//! Sends requests to the embedded server in virtual time, and checks that every response is valid.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -10,7 +10,8 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service as _;
 
-/// Maximum virtual time to read the body of a response; a watch does not end on its own.
+/// Maximum virtual time to read the body of a response. The limit is needed because a watch does not end on
+/// its own.
 const READ: Duration = Duration::from_secs(1);
 
 thread_local! {
@@ -23,28 +24,28 @@ thread_local! {
     );
 }
 
-/// A response.
+/// A complete response of the embedded server, or the first second of a watch.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Vec<u8>,
-    /// Null if the body is not JSON.
+    /// The body as JSON; null if the body is not JSON or has not ended.
     pub(crate) json: Value,
 }
 
 impl Answer {
-    /// Returns the reason of an error.
+    /// Returns the `reason` of an error response; empty if it has none.
     pub(crate) fn reason(&self) -> &str {
         self.json["reason"].as_str().unwrap_or_default()
     }
 
-    /// Returns the items of a list.
+    /// Returns the items of a list response; empty for any other response.
     pub(crate) fn items(&self) -> &[Value] {
         self.json["items"].as_array().map_or(&[], Vec::as_slice)
     }
 }
 
-/// Sends a request, and reads its response to the end, or for one second of virtual time.
+/// Sends a request, and reads its response to the end, for at most one second of virtual time.
 ///
 /// # Panics
 /// Panics if the response is invalid: see [`check`].
@@ -52,7 +53,7 @@ pub(crate) fn ask(server: &Server, request: Request<Bytes>) -> Answer {
     RUNTIME.with_borrow_mut(|runtime| runtime.block_on(answer(server.clone(), request)))
 }
 
-/// Sends a GET to a well-formed path.
+/// Sends a GET request without a body. `uri` must be well-formed.
 pub(crate) fn get(server: &Server, uri: &str) -> Answer {
     let request = Request::get(uri).body(Bytes::new());
     ask(server, request.expect("the path is a valid URL"))
@@ -94,12 +95,12 @@ fn is_strategic(request: &Request<Bytes>) -> bool {
         && kind.is_some_and(|kind| kind.starts_with(b"application/strategic-merge-patch+json"))
 }
 
-/// The response for an unserved path, as in Go's server.
+/// Body of the response for a path that the server does not serve, as in Go's HTTP server.
 const NOWHERE: &str = "404 page not found\n";
 
-/// Returns whether Kubernetes has a 500 response with this message for invalid client input.
+/// Returns whether Kubernetes also responds to some invalid client input with code 500 and this message.
 ///
-/// Strategic merge patches have other unclassified errors, which are not included.
+/// Strategic merge patches cause further errors with code 500, which [`check`] accepts separately.
 fn is_known_500(message: &str) -> bool {
     let is_revision = message.contains("strconv.ParseUint: parsing ");
     let causes = [": invalid syntax", ": value out of range"];
@@ -107,7 +108,8 @@ fn is_known_500(message: &str) -> bool {
         || is_revision && causes.iter().any(|cause| message.ends_with(cause))
 }
 
-/// Checks that every error is a `Status` with its code, and that client input never causes a server error.
+/// Checks that every error response is a `Status` with the code of the response, and that the input of a
+/// client never causes an unknown server error.
 fn check(answer: &Answer, is_strategic: bool) {
     let Answer { code, json, .. } = answer;
     let body = String::from_utf8_lossy(&answer.body);
@@ -129,7 +131,7 @@ fn check(answer: &Answer, is_strategic: bool) {
     }
 }
 
-/// Encodes a text as a query value.
+/// Returns `text` with the encoding of a query value.
 pub(crate) fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

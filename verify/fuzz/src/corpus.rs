@@ -1,14 +1,14 @@
-//! The initial inputs of a target, as files with descriptive names.
+//! Reads the corpus of a target: its initial inputs, in files with descriptive names.
 
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use harness::report::workspace;
 
-/// Returns the files of a target, ordered by name.
+/// Returns the name and the content of each corpus file of a target, ordered by name.
 ///
 /// # Errors
-/// Returns an error if there is none, or one can't be read.
+/// Returns an error if the target has no corpus folder, or a file can't be read.
 pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     let folder = workspace().join("verify/fuzz/corpus").join(target);
     let entries =
@@ -24,10 +24,10 @@ pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// Returns the output folder of a target's runs.
+/// Returns the folder for the files that the runs of a target write. Creates the folder if it is missing.
 ///
 /// # Errors
-/// Returns an error if it can't be created.
+/// Returns an error if the folder can't be created.
 pub(crate) fn left_by(target: &str) -> Result<PathBuf> {
     let folder = workspace().join("target/fuzz").join(target);
     fs::create_dir_all(&folder).with_context(|| format!("{} can't be made", folder.display()))?;

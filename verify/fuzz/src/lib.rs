@@ -1,9 +1,11 @@
-//! Fuzz targets: functions that accept any bytes, and panic if a required property does not hold.
+//! Fuzz targets: functions that accept any bytes, and panic if the code under test shows a defect.
 //!
-//! Each compares the result with something simpler that must agree with it, so that more than panics is
-//! found: a JSON parser, a map, another implementation of the same grammar, or the same bytes split
-//! differently. The targets do not depend on the source of the bytes: `main.rs` mutates a corpus on stable
-//! Rust, the crate in `libfuzzer` uses libFuzzer.
+//! A target finds more than panics, because it compares the result of the code with an independent result.
+//! The independent result comes from a JSON parser, a map, another implementation of the same grammar, or
+//! another split of the same bytes.
+//!
+//! The targets do not depend on the source of the bytes. `main.rs` mutates a corpus on stable Rust, and the
+//! crate in `libfuzzer` uses libFuzzer.
 
 mod asked;
 mod planted;

@@ -1,7 +1,7 @@
-//! Runs the fuzz targets on stable Rust: their corpus, and mutations of it that follow from a seed.
+//! Runs the fuzz targets on stable Rust, with their corpus and with random mutations of the corpus.
 //!
-//! `cargo xtask fuzz` starts it. Guarantees: a seed produces the same inputs each time, every input has
-//! limited time and memory, and a failing input is shortened and saved to a file.
+//! `cargo xtask fuzz` starts this program. The same seed always produces the same inputs. Every input has
+//! limited time and memory. An input that makes a target panic is shortened and saved to a file.
 
 mod corpus;
 mod minimize;

@@ -1,14 +1,16 @@
-//! Minimization: shortens an input that fails.
+//! Shortens a failing input to the bytes that the failure needs.
 
 use std::convert::Infallible;
 
 use harness::shrink::leave_out;
 
-/// Maximum number of attempts to shorten an input.
+/// Maximum number of shorter inputs that are tried.
 const TRIES: usize = 4_000;
 
-/// Removes pieces of an input, from halves down to bytes, and then replaces bytes by `a`, while it still
-/// `fails`.
+/// Returns a shortened input for which `fails` still returns true.
+///
+/// Removes parts of the input, from halves down to single bytes, and then replaces bytes by `a`. Each step is
+/// kept only if the input still fails.
 pub(crate) fn minimize(input: Vec<u8>, mut fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
     let mut best = input;
     let mut tries = 0;

@@ -1,21 +1,23 @@
-//! Creates new inputs by a few small mutations of existing ones.
+//! Creates new inputs by applying a few small random mutations to existing inputs.
 
 use fastrand::Rng;
 use harness::draw::Choose as _;
 
-/// Maximum length of a mutated input; longer ones reach no further code.
+/// Maximum length of a mutated input in bytes. Longer inputs reach no further code.
 const LONGEST: usize = 8 << 10;
 
-/// Maximum number of mutations of an input.
+/// Maximum number of mutations that are applied to one input.
 const ACCIDENTS: usize = 6;
 
-/// Bytes that are significant to parsers.
+/// Bytes that are significant to parsers. A mutation can replace any byte by one of them.
 const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 
-/// Creates an input from an entry of `pool`, which is not empty, and from words.
+/// Returns a random entry of `pool` with random mutations, which can insert one of `words`. `pool` must not
+/// be empty.
 ///
-/// Half of the inputs are based on the `first` entries, which are the corpus. Entries with new paths are
-/// mostly new errors, and would soon outnumber the valid ones.
+/// Half of the inputs are based on the first `first` entries, which are the corpus. The other entries took
+/// new paths. Most of these entries cause errors, and without this rule they would soon outnumber the valid
+/// ones.
 pub(crate) fn mutate(random: &mut Rng, pool: &[Vec<u8>], first: usize, words: &[&str]) -> Vec<u8> {
     let choice = if random.bool() { first } else { pool.len() };
     let mut input = random.one(&pool[..choice]).clone();
@@ -64,7 +66,7 @@ fn insert(input: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     }
 }
 
-/// Returns the range of a random piece of an input of this length. Short pieces are more likely.
+/// Returns a random range within an input of this length. Short ranges are more likely.
 fn piece(random: &mut Rng, length: usize) -> std::ops::Range<usize> {
     let from = random.usize(..=length);
     let longest = if random.bool() { 16 } else { length };

@@ -1,4 +1,4 @@
-//! Planted bugs, each of which its target must find by mutations.
+//! Planted bugs: deliberate faults, each of which its fuzz target must find by mutating the corpus.
 
 use harness::bugs;
 

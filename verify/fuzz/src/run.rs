@@ -1,4 +1,4 @@
-//! The command: selects targets, runs them, and reports the results.
+//! The command of the fuzz targets: selects targets, runs them, and reports the results.
 
 use std::{
     ffi::OsString,
@@ -24,10 +24,10 @@ use crate::{
     smoke::{Effort, give, note_panics, smoke},
 };
 
-/// Default seed of a run.
+/// Default seed of the mutations.
 const SEED: u64 = 1;
 
-/// Address space of the process that runs a target, in KiB: far more than any input needs.
+/// Maximum address space of a process that runs a target, in KiB. This is far more than any input needs.
 const MEMORY_KIB: u64 = 2 << 20;
 
 /// The arguments of the command line.
@@ -63,7 +63,8 @@ pub(crate) struct Arguments {
     here: bool,
 }
 
-/// Runs the selected targets. Returns whether all of them passed and every bug was found.
+/// Runs the selected targets, or searches for all planted bugs. Returns whether all targets passed, or
+/// whether every bug was found.
 ///
 /// # Errors
 /// Returns an error if there is no such target, or a file can't be read or written.
@@ -103,7 +104,8 @@ fn named(names: &[String]) -> Result<Vec<&'static Target>> {
     names.iter().map(find).collect()
 }
 
-/// Runs each target in its own process with bounded memory, one process per thread of the machine.
+/// Runs each target in its own process with limited memory, and one process per thread of the machine at a
+/// time. Returns whether all targets passed.
 fn apart(targets: &[&Target], arguments: &Arguments, seed: u64) -> Result<bool> {
     say(&format!("seed {seed}"));
     let mut outputs = Vec::new();
@@ -144,7 +146,8 @@ fn child(target: &Target, arguments: &Arguments, seed: u64) -> Result<Output> {
         .context("no process can be started")
 }
 
-/// Prints the output of a target's process, and the input if the process died. Returns whether it succeeded.
+/// Prints the output of a target's process. If the process died, also prints the input during which it died.
+/// Returns whether the process succeeded.
 fn tell(name: &str, output: &Output) -> Result<bool> {
     for text in [&output.stdout, &output.stderr] {
         let text = String::from_utf8_lossy(text);

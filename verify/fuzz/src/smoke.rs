@@ -1,4 +1,5 @@
-//! Runs a target on its corpus, and then on mutations of the corpus and of inputs that took a new path.
+//! Runs a target on its corpus, and then on mutations of the corpus and of earlier inputs that took a new
+//! path through the code.
 
 use std::{
     collections::BTreeSet,
@@ -20,42 +21,42 @@ use tokio::time::Instant;
 
 use crate::{corpus, minimize::minimize, mutate::mutate};
 
-/// Maximum time of an input; most take microseconds.
+/// Maximum run time of one input. Most inputs take microseconds.
 const INPUT_MAX: Duration = Duration::from_secs(10);
 
-/// The number of runs, and their seed.
+/// Limits of a run: the number of mutated inputs with their seed, and the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     pub(crate) seed: u64,
     pub(crate) runs: u32,
-    /// Maximum time; the remaining runs are skipped.
+    /// Maximum time of the run, after which no further input is run; `None` for no limit.
     pub(crate) time: Option<Duration>,
 }
 
-/// The result of a target.
+/// Result of running a target: the numbers of inputs, and the first failure.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) corpus: usize,
     pub(crate) runs: u32,
-    /// Number of paths that no file of the corpus takes.
+    /// Number of paths through the code that mutated inputs took and that no file of the corpus takes.
     pub(crate) new: usize,
     pub(crate) failure: Option<Failure>,
 }
 
-/// An input that shows a defect.
+/// An input for which the target panicked, with the message and the source location of the panic.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// The name of a file of the corpus, or the number of a run.
+    /// The name of the corpus file, or the number of the run, that provided the input.
     pub(crate) origin: String,
     pub(crate) input: Vec<u8>,
     pub(crate) message: String,
     place: String,
 }
 
-/// Place and message of the last panic.
+/// Source location and message of the last panic.
 static PANIC: Mutex<Option<(String, String)>> = Mutex::new(None);
 
-/// Installs a hook that records panics instead of printing them.
+/// Installs a panic hook that records panics instead of printing them.
 pub(crate) fn note_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic
@@ -69,7 +70,8 @@ pub(crate) fn note_panics() {
     }));
 }
 
-/// Runs the target on one input. Returns the path that it took, or the place and message of its panic.
+/// Runs the target on one input. Returns the name of the path that the input took through the code, or the
+/// source location and the message of the panic.
 pub(crate) fn give(
     target: &Target,
     input: &[u8],
@@ -79,20 +81,21 @@ pub(crate) fn give(
     run.map_err(|_| PANIC.lock().take().unwrap_or_default())
 }
 
-/// A run of a target, with the paths so far.
+/// State of a run: the target, the inputs to mutate, and the paths that inputs have taken so far.
 struct Smoke<'a> {
     target: &'a Target,
     bug: Option<Bug>,
-    /// File with the current input, for the case that the process dies.
+    /// File that contains the current input, in case the process dies; `None` if the run is not watched.
     current: Option<File>,
     pool: Vec<Vec<u8>>,
     ways: BTreeSet<String>,
     given: &'a AtomicU64,
 }
 
-/// Runs the corpus and `effort.runs` mutations, until one fails.
+/// Runs the target on its corpus and on `effort.runs` mutated inputs, until an input fails.
 ///
-/// An input that hangs ends the process; with `watched`, the current input is saved to a file.
+/// With a planted bug, the corpus is only mutated and not run. An input that takes longer than [`INPUT_MAX`]
+/// aborts the process. If `watched` is true, each input is saved to a file before it is run.
 ///
 /// # Errors
 /// Returns an error if a file can't be read or written.
@@ -156,7 +159,9 @@ impl Smoke<'_> {
         Ok(tally)
     }
 
-    /// Runs one input. An input of the corpus, or one that takes a new path, is kept for later mutations.
+    /// Runs one input. Returns the failure if the target panicked.
+    ///
+    /// The input is kept for later mutations if it belongs to the corpus or takes a new path.
     fn one(&mut self, origin: String, input: Vec<u8>) -> Result<Option<Failure>> {
         if let Some(file) = &mut self.current {
             file.seek(SeekFrom::Start(0))?;
@@ -183,7 +188,8 @@ impl Smoke<'_> {
 }
 
 impl Failure {
-    /// Shortens the input while it fails at the same place, and saves it. Returns the path of the file.
+    /// Shortens the input while the target still panics at the same source location, and saves the input.
+    /// Returns the path of the file.
     ///
     /// # Errors
     /// Returns an error if the file can't be written.
@@ -213,7 +219,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs `does`, which counts its inputs in `given`. Aborts the process if one input takes longer than
+/// Runs `does`, which increments `given` before each input. Aborts the process if one input takes longer than
 /// [`INPUT_MAX`].
 fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     let (ended, told) = (Mutex::new(false), Condvar::new());
@@ -226,8 +232,8 @@ fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Aborts the process when the same input takes longer than [`INPUT_MAX`]. If the run is watched, the file of
-/// the current input contains that input.
+/// Aborts the process if `given` does not change within [`INPUT_MAX`], which means that one input takes
+/// longer. Returns when `ended` is true.
 fn end_what_hangs(target: &Target, given: &AtomicU64, ended: &Mutex<bool>, told: &Condvar) {
     let mut ended = ended.lock();
     let mut last = None;

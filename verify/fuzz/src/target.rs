@@ -1,4 +1,4 @@
-//! The fuzz targets.
+//! The fuzz targets, and the table that lists them.
 
 mod continue_token;
 mod decode;
@@ -20,16 +20,20 @@ use std::fmt;
 
 use crate::planted::Bug;
 
-/// A function under test with its inputs.
+/// A fuzz target: a function that tests some code with any bytes, and settings for the mutation of its
+/// inputs.
 pub struct Target {
-    /// Name on the command line, in `corpus`, and as a libFuzzer target.
+    /// Name of the target on the command line, in the `corpus` folder, and in `libfuzzer`.
     pub name: &'static str,
-    /// Processes an input and panics if it shows a defect; with a [`Bug`], as if the code had that bug.
-    /// The returned text names the path that the input took, so that new paths are recognised.
+    /// Tests the code with an input, and panics if the code shows a defect. With a [`Bug`], behaves as if the
+    /// code had this bug.
+    ///
+    /// Returns a text that names the path that the input took through the code. An unknown text means a new
+    /// path.
     pub run: fn(&[u8], Option<Bug>) -> String,
-    /// Text that mutations insert, in addition to the corpus.
+    /// Texts that mutations insert into inputs, in addition to parts of the corpus.
     pub dictionary: &'static [&'static str],
-    /// Number of mutations in a smoke run: a few seconds, unoptimized.
+    /// Number of mutated inputs in a smoke run, which takes a few seconds without optimization.
     pub runs: u32,
 }
 
@@ -90,7 +94,7 @@ const REQUEST: &[&str] = &[
     "null",
 ];
 
-/// All targets.
+/// All fuzz targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "list",
@@ -172,7 +176,7 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// Runs a target with one input.
+/// Runs the target `name` with one input, without a planted bug.
 ///
 /// # Panics
 /// Panics if there is no target of that name, or the input shows a defect.

@@ -1,13 +1,15 @@
-//! [`Counts`]: counts what a run has seen, and reports required things that it has seen too rarely.
+//! Counts the behaviors that runs exercise, and reports required behaviors that occurred too rarely.
+//!
+//! A behavior is, for example, a fault that affected a request. Each program defines its own behaviors.
 
 use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
 use crate::seeds::Origin;
 
-/// Number of fixed runs per required occurrence of each required thing.
+/// Number of runs with fixed seeds in which each required behavior must occur at least once.
 const ONCE_PER: usize = 20;
 
-/// The number of occurrences of each thing.
+/// Number of occurrences of each behavior that runs have exercised.
 #[derive(Clone, Debug)]
 pub struct Counts<T>(BTreeMap<T, usize>);
 
@@ -18,24 +20,24 @@ impl<T> Default for Counts<T> {
 }
 
 impl<T: Ord> Counts<T> {
-    /// Counts a thing once.
+    /// Adds one occurrence of a behavior.
     pub fn count(&mut self, what: T) {
         self.add(what, 1);
     }
 
-    /// Counts a thing several times.
+    /// Adds `times` occurrences of a behavior.
     pub fn add(&mut self, what: T, times: usize) {
         *self.0.entry(what).or_default() += times;
     }
 
-    /// Adds the counts of another run.
+    /// Adds the counts of other runs to these counts.
     pub fn add_all(&mut self, other: Self) {
         for (what, times) in other.0 {
             self.add(what, times);
         }
     }
 
-    /// Returns how often a thing was seen.
+    /// Returns the number of occurrences of a behavior; 0 if it has not occurred.
     pub fn of<Q: Ord + ?Sized>(&self, what: &Q) -> usize
     where
         T: Borrow<Q>,
@@ -43,12 +45,12 @@ impl<T: Ord> Counts<T> {
         self.0.get(what).copied().unwrap_or_default()
     }
 
-    /// Iterates over everything that was seen, with its count, in order.
+    /// Returns an iterator over the behaviors and their counts, sorted by behavior.
     pub fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
         self.0.iter().map(|(what, times)| (what, *times))
     }
 
-    /// Returns a line for each of the required things that was seen less often than `least`.
+    /// Returns a line of text for each required behavior that occurred less than `least` times.
     pub fn rare<'a>(&self, required: impl IntoIterator<Item = &'a T>, least: usize) -> Vec<String>
     where
         T: fmt::Display + 'a,
@@ -60,10 +62,10 @@ impl<T: Ord> Counts<T> {
     }
 }
 
-/// Returns the required number of occurrences of each required thing in this number of runs.
+/// Returns how often each required behavior must occur in `runs` runs.
 ///
-/// The fixed seeds prove that the generator draws everything often enough, because their counts change only
-/// with the code. The counts of other seeds also vary by chance, so at most one occurrence is required there.
+/// With fixed seeds, the counts change only when the code changes, so one occurrence per 20 runs is required.
+/// With other seeds, the counts also vary by chance, so at most one occurrence is required.
 pub fn required(origin: Origin, runs: usize) -> usize {
     let required = runs / ONCE_PER;
     match origin {

@@ -1,23 +1,26 @@
-//! [`Choose`]: draws choices from a seeded random source. A seed has the same choices on every machine.
+//! Draws random choices from a seeded generator.
+//!
+//! A seed results in the same choices on every machine.
 
 use fastrand::Rng;
 
-/// Draws choices.
+/// A random number generator that draws choices.
 ///
-/// Each method draws one number per choice, so that a seed keeps its meaning.
+/// Each choice draws one number, even if its probability is 0 or 100 percent. A changed probability therefore
+/// does not change the later choices of a seed.
 pub trait Choose {
-    /// Returns the random source.
+    /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;
 
-    /// Returns `true` with this probability in percent.
+    /// Returns `true` with a probability of `percent` percent.
     fn chance(&mut self, percent: u32) -> bool {
         self.random().u32(0..100) < percent
     }
 
-    /// Returns one of several values, all equally likely.
+    /// Returns one of the values at random, each with the same probability.
     ///
     /// # Panics
-    /// Panics if there is no value.
+    /// Panics if `of` is empty.
     fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.random().usize(..of.len())]
     }
@@ -38,7 +41,7 @@ pub trait Choose {
         unreachable!("{at} is less than the sum of all weights")
     }
 
-    /// Selects a subset: each value with its own probability in percent.
+    /// Returns a random subset of the values. Each value is selected with its own probability, in percent.
     fn subset<T: Copy>(&mut self, of: &[(u32, T)]) -> Vec<T> {
         let on = of.iter().filter(|(percent, _)| self.chance(*percent));
         on.map(|(_, value)| *value).collect()

@@ -1,9 +1,7 @@
-//! Common parts of the verification programs.
-//!
-//! Reports, seeds, drawing, threads, shrinking, coverage and planted bugs.
+//! Shared code of the verification programs: seeds, random choices, shrinking, coverage and reports.
 //!
 //! The programs are the simulation, the crash program, the fuzz runner and the comparison with client-go.
-//! Each of them owns what it draws and how it judges a run; this crate knows neither.
+//! Each program defines its own inputs and its own checks; this crate contains neither.
 
 pub mod report;
 pub mod seeds;

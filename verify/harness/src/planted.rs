@@ -1,4 +1,6 @@
-//! Planted bugs, which show that a verification program can find bugs of their kind.
+//! Searches for planted bugs: deliberate defects that a verification program must find.
+//!
+//! A program that finds a planted bug can find other defects of the same kind.
 
 use std::fmt;
 
@@ -6,36 +8,38 @@ use anyhow::Result;
 
 use crate::report::say;
 
-/// The planted bugs of a program; [`bugs!`](crate::bugs) implements it.
+/// The planted bugs of a verification program. The macro [`bugs!`](crate::bugs) implements this trait.
 pub trait Planted: Copy + fmt::Display + 'static {
-    /// Every bug, in the order in which they are searched.
+    /// All planted bugs, in the order in which the program searches for them.
     const ALL: &'static [Self];
 
-    /// Returns the name of the part that has the bug; empty in a program without parts.
+    /// Returns the name of the component that contains the bug; empty if the program names no components.
     fn place(self) -> &'static str;
 }
 
-/// The result of a search for one bug.
+/// Result of the search for one planted bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// The bug was found.
+    /// A run failed because of the bug.
     Found {
-        /// The seed or the input that found it.
+        /// The seed or the input of the failing run.
         by: String,
-        /// The failure.
+        /// Description of the failure.
         shown: String,
     },
-    /// The bug was not found.
+    /// No run failed.
     Missed {
-        /// The number of runs.
+        /// Number of runs and their unit, such as `1000 lives`.
         within: String,
     },
 }
 
-/// Searches each of these bugs, and reports the results. Returns whether all of them were found.
+/// Searches for each of these planted bugs, and prints the results.
+///
+/// `search` runs the program with one planted bug. Returns `true` if every bug was found.
 ///
 /// # Errors
-/// Returns the errors of `search`.
+/// Returns the first error of `search`.
 pub fn find_each<B: Planted>(
     bugs: impl IntoIterator<Item = B>,
     mut search: impl FnMut(B) -> Result<Search>,
@@ -57,12 +61,14 @@ pub fn find_each<B: Planted>(
     Ok(are_found)
 }
 
-/// Defines an enum of planted bugs: a line per bug, with the part that has it, if the program has parts, and
-/// a description.
+/// Defines an enum of planted bugs, with a line of the form `Variant in "component": "description",` per bug.
+///
+/// The part `in "component"` names the component that contains the bug, and may be absent. The enum
+/// implements [`Planted`](crate::planted::Planted) and `Display`.
 #[macro_export]
 macro_rules! bugs {
     ($visibility:vis enum $name:ident { $($bug:ident $(in $place:literal)?: $text:literal,)+ }) => {
-        /// A planted bug.
+        /// A defect that the program deliberately adds to the code under test.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         $visibility enum $name {
             $(#[doc = $text] $bug,)+

@@ -1,4 +1,4 @@
-//! Standard output, the exit code, and the path of the workspace.
+//! Prints reports, converts results to exit codes, and locates the workspace.
 
 use std::{path::Path, process::ExitCode};
 
@@ -13,8 +13,9 @@ pub fn say(line: &str) {
     println!("{line}");
 }
 
-/// Returns the exit code of a program: success if the verdict is `true`. An error is written to standard
-/// error.
+/// Converts the result of a program to its exit code: success for `Ok(true)`, failure otherwise.
+///
+/// Writes an error to standard error.
 pub fn exit(verdict: Result<bool>) -> ExitCode {
     match verdict {
         Ok(true) => ExitCode::SUCCESS,
@@ -29,7 +30,7 @@ pub fn exit(verdict: Result<bool>) -> ExitCode {
 /// Returns the root folder of the workspace.
 ///
 /// # Panics
-/// Never: this crate is in `verify/harness`.
+/// Never panics, because this crate is in `verify/harness`.
 pub fn workspace() -> &'static Path {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     root.expect("this crate is two folders below the root")

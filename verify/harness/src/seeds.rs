@@ -1,6 +1,7 @@
-//! Selects seeds: a range on the command line, the fixed set of a file, or fresh ones derived from a text.
+//! Selects the seeds that a verification program runs.
 //!
-//! Guarantees: the seeds of a text never change, because reports and files name seeds.
+//! The seeds are a range from the command line, the fixed seeds of a file, or fresh seeds derived from a
+//! text. The fresh seeds of a text never change, because reports and files name seeds.
 
 use std::ops::Range;
 
@@ -34,22 +35,25 @@ pub struct Selection {
     pub planted: Option<String>,
 }
 
-/// Which option selected a set of seeds.
+/// Command-line option that selected a set of seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// `--seeds`
+    /// `--seeds`: a range of seeds.
     Typed,
-    /// `--fixed`
+    /// `--fixed`: the seeds in the program's seed file.
     Fixed,
-    /// `--fresh`
+    /// `--fresh`: the seeds derived from a text.
     Fresh,
 }
 
 impl Selection {
-    /// Returns the selected sets of seeds: the typed ones, the fixed ones, the fresh ones.
+    /// Returns the selected sets of seeds: those of `--seeds`, then those of `--fixed`, then those of
+    /// `--fresh`.
+    ///
+    /// `fixed` returns the fixed seeds. It is called only if the option `--fixed` is set.
     ///
     /// # Errors
-    /// Returns the errors of `fixed`, which is called only if the fixed set is selected.
+    /// Returns the error of `fixed`.
     pub fn sets(
         &self,
         fixed: impl FnOnce() -> Result<Vec<u64>>,
@@ -64,20 +68,20 @@ impl Selection {
     }
 }
 
-/// The file of a program's fixed seeds.
+/// Contents of a program's file of fixed seeds.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fixed<J> {
-    /// The seeds that every run covers.
+    /// Range of seeds that every run with `--fixed` covers.
     #[serde(deserialize_with = "deserialize_range")]
     pub all: Range<u64>,
-    /// Seeds that found a defect when they were fresh.
+    /// Seeds that were added to the file because they found a defect as fresh seeds.
     #[serde(default)]
     pub joined: J,
 }
 
 impl<J: DeserializeOwned + Default> Fixed<J> {
-    /// Reads a file, whose path is relative to the root of the workspace.
+    /// Reads the seed file at a path that is relative to the root of the workspace.
     ///
     /// # Errors
     /// Returns an error if the file can't be read or is malformed.
@@ -89,7 +93,7 @@ impl<J: DeserializeOwned + Default> Fixed<J> {
 }
 
 impl<J> Fixed<J> {
-    /// Returns the seeds that every run covers, followed by these.
+    /// Returns the seeds of the range `all`, followed by the seeds in `joined`.
     pub fn and(&self, joined: &[u64]) -> Vec<u64> {
         self.all.clone().chain(joined.iter().copied()).collect()
     }
@@ -99,10 +103,10 @@ fn deserialize_range<'de, D: Deserializer<'de>>(from: D) -> Result<Range<u64>, D
     range(&String::deserialize(from)?).map_err(D::Error::custom)
 }
 
-/// Parses `A..B`.
+/// Parses a range of seeds in the form `A..B`, which excludes B.
 ///
 /// # Errors
-/// Returns an error if the text is not such a range, or the range is empty.
+/// Returns an error if the text does not have this form, or if the range is empty.
 pub fn range(text: &str) -> Result<Range<u64>, String> {
     let wanted = || format!("{text:?} is not A..B with A less than B, for example 1..51");
     let (from, to) = text.split_once("..").ok_or_else(wanted)?;
@@ -114,7 +118,7 @@ pub fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(seeds)
 }
 
-/// Returns one seed for a text, such as a commit's id.
+/// Returns one seed that is derived from a text, such as a commit's id. The seed of a text never changes.
 pub fn hash(text: &str) -> u64 {
     // FNV-1a, because the hashes of a library can change between its versions.
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -122,9 +126,11 @@ pub fn hash(text: &str) -> u64 {
     })
 }
 
-/// Returns the fresh seeds of a text: always the same for a text, and different ones for other texts.
+/// Returns the 500 consecutive seeds that are derived from a text.
+///
+/// The seeds of a text never change. Different texts are unlikely to have common seeds.
 pub fn fresh(text: &str) -> Vec<u64> {
-    // The seeds are short enough to type, and greater than all fixed ones.
+    // The seeds have at most 12 digits, and are greater than the seeds of a fixed range.
     let begin = 1_000_000 + hash(text) % 1_000_000_000 * FRESH;
     (begin..begin + FRESH).collect()
 }

@@ -1,11 +1,14 @@
-//! Shrinking: removes elements that a failure does not need.
+//! Removes the elements of an input that a failure does not need.
 
 use std::ops::Range;
 
-/// Removes ranges of elements, from half of them down to single ones, until no single element can be removed.
+/// Removes elements in ranges, first half of the elements at a time and finally one at a time.
 ///
-/// `without` removes a range of the elements. It returns the number of remaining elements if the failure
-/// remains, and `None` if the failure needs the range.
+/// `length` is the number of elements. `without` runs the program without a range of the current elements. If
+/// the failure still occurs, the elements stay removed, and `without` returns the number of remaining
+/// elements. If the failure no longer occurs, `without` returns `None`.
+///
+/// Returns when no single element can be removed without losing the failure.
 ///
 /// # Errors
 /// Returns the first error of `without`, which ends the search.

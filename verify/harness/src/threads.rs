@@ -1,4 +1,4 @@
-//! Runs of a program on all threads of the machine.
+//! Runs items in parallel, on as many threads as the machine has.
 
 use std::{
     ops::ControlFlow,
@@ -8,10 +8,10 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Runs every item, in order, on as many threads as the machine has.
+/// Calls `run` for every item, on as many threads as the machine has. Runs start in the order of the items.
 ///
-/// `take` receives the results one at a time, in the order in which runs end.
-/// After it returns [`ControlFlow::Break`] no further run begins.
+/// `take` receives each item and its result, one at a time, in the order in which the runs end. After `take`
+/// returns [`ControlFlow::Break`], no further run starts, but runs that have started still end.
 pub fn run_each<T: Sync, R>(
     items: &[T],
     run: impl Fn(&T) -> R + Sync,

@@ -1,4 +1,6 @@
-//! [`Seen`]: counts what lives have shown, and reports required things that occurred too rarely.
+//! Counts the behaviors that simulated runs exercise, and reports required behaviors that are too rare.
+//!
+//! A behavior is, for example, an injected fault, a fault that affected a request, or an action of a user.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +15,7 @@ use crate::{
     life::{Act, Change, End, Queue, Scope, Setting, Step, Store},
 };
 
-/// Number of occurrences of each thing, by table and name.
+/// Number of occurrences of each behavior. A behavior is named `table: name`, such as `user: add index`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Counts<String>);
 
@@ -22,7 +24,7 @@ impl Seen {
         self.0.count(what(table, name));
     }
 
-    /// Adds the counts of another life.
+    /// Adds the counts of another simulated run.
     pub(crate) fn add(&mut self, other: Self) {
         self.0.add_all(other.0);
     }
@@ -62,7 +64,9 @@ impl Seen {
         }
     }
 
-    /// Counts the faults that affected a request, without their numbers.
+    /// Counts the faults that affected a request.
+    ///
+    /// A fault's name in the counts contains no numbers, except for a leading status code.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);
@@ -85,13 +89,13 @@ impl Seen {
         self.count("checked", what);
     }
 
-    /// Returns one line per thing that was seen.
+    /// Returns a line of text for each behavior, with its number of occurrences.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         let counts = self.0.iter();
         counts.map(|(what, times)| format!("{times:>9} × {what}"))
     }
 
-    /// Returns the number of required things, and the one seen least often.
+    /// Returns a sentence with the number of required behaviors and with the least frequent of them.
     pub(crate) fn summary(&self) -> String {
         let required = required();
         let times = required.iter().map(|what| (self.0.of(what), what));
@@ -100,7 +104,7 @@ impl Seen {
         format!("{count} things are required; the rarest is {what}, seen {least} times")
     }
 
-    /// Returns one line per required thing that was seen too rarely in this number of lives.
+    /// Returns a line of text for each required behavior that occurred too rarely in `lives` simulated runs.
     pub(crate) fn missing(&self, origin: Origin, lives: usize) -> Vec<String> {
         self.0.rare(&required(), coverage::required(origin, lives))
     }
@@ -110,7 +114,7 @@ fn what(table: &str, name: &str) -> String {
     format!("{table}: {name}")
 }
 
-/// Returns everything that a run must see.
+/// Returns all required behaviors, named `table: name`.
 fn required() -> BTreeSet<String> {
     let names: [(&str, &[&str]); 11] = [
         ("store", &["typed", "dynamic", "metadata"]),
@@ -157,7 +161,7 @@ fn required() -> BTreeSet<String> {
     names.chain(faults).chain(edges).chain(hits).collect()
 }
 
-/// Transitions between a source's activities.
+/// Required transitions between the activities of an informer's source.
 const EDGES: [&str; 14] = [
     "idle → opening",
     "idle → listing",
@@ -175,7 +179,7 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Faults that affected requests, as in the server's log.
+/// Required faults that affected a request, named as in the server's request log, without numbers.
 const HITS: [&str; 28] = [
     "401",
     "410",
@@ -207,7 +211,7 @@ const HITS: [&str; 28] = [
     "swap event",
 ];
 
-/// Returns the name of an activity, without its numbers.
+/// Returns the name of a source's activity, without the values in the variant's fields.
 pub(crate) fn edge(activity: Activity) -> &'static str {
     match activity {
         Activity::Idle => "idle",

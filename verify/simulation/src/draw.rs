@@ -1,4 +1,6 @@
-//! Draws lives from seeds.
+//! Draws simulated runs from seeds.
+//!
+//! A seed determines the settings, the changes, the faults and the user actions of its run.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -14,7 +16,7 @@ use crate::{
     },
 };
 
-/// Draws the life of a seed, which is always the same.
+/// Draws the simulated run of a seed. A seed always has the same run.
 pub(crate) fn draw(seed: u64) -> Life {
     let mut drawing = Drawing {
         rng: Rng::with_seed(seed),
@@ -30,7 +32,7 @@ pub(crate) fn draw(seed: u64) -> Life {
             thaw_at.get_or_insert(steps.len() + drawing.rng.usize(2..20));
         }
         steps.push(step);
-        // A watch that stays frozen hides the effects of all other steps.
+        // While its watch is frozen, the informer receives no effects of other steps.
         if thaw_at.is_some_and(|at| steps.len() > at) {
             steps.push(Step::Fault(Fault::named(THAWED)));
             thaw_at = None;
@@ -48,7 +50,7 @@ pub(crate) fn draw(seed: u64) -> Life {
 
 struct Drawing {
     rng: Rng,
-    /// Increments, so that every state is unique.
+    /// Label value of the last drawn object state. Each new state increments it, so all states differ.
     value: u32,
 }
 
@@ -135,7 +137,10 @@ impl Drawing {
         }
     }
 
-    /// Draws a handler. With `everything` it has no filter, so that each life has a complete history.
+    /// Draws the settings of an event handler.
+    ///
+    /// If `everything` is `true`, the handler has no filter and receives the events of all objects. The first
+    /// handler of each run is drawn in this way.
     fn handler(&mut self, everything: bool) -> Handler {
         let rng = &mut self.rng;
         let resyncs = rng.bool();
@@ -163,7 +168,7 @@ impl Drawing {
         }
     }
 
-    /// Usually short, sometimes as long as a timeout.
+    /// Draws the time that passes before the next step: usually at most 10 s, sometimes 60 s to 400 s.
     fn pause(&mut self) -> Duration {
         if self.rng.u8(..30) == 0 {
             return Duration::from_secs(self.rng.u64(60..400));

@@ -1,66 +1,75 @@
-//! The faults: their effect on the server's responses, and the time within which an informer must
-//! recover once the faults have ended.
+//! Defines the faults that simulated runs inject into the server, and the permitted recovery times.
+//!
+//! The table [`KINDS`] contains the fault plan of each kind of fault, which the server executes. The table
+//! also contains the time within which the informer must recover after all faults have ended.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Recovery time from a failure with backoff: the current pause, at most twice the cap of 30 s.
+/// Maximum recovery time in seconds from a failure with one backoff pause.
+///
+/// A pause lasts at most twice the cap of 30 s.
 const ONE_PAUSE: u64 = 60;
 
-/// Maximum seconds by which a response is delayed. A delayed response that arrives after the end of the
-/// faults may contain another fault, whose backoff starts only then.
+/// Maximum delay of a response, in seconds.
+///
+/// A delayed response can arrive after all faults have ended, and can still be an error. The backoff then
+/// starts when the response arrives.
 const DELAY_MAX: u32 = 20;
 
-/// Watches send nothing.
+/// Name of the fault that stops watches from sending events.
 pub(crate) const FROZEN: &str = "watch frozen";
 
-/// Watches resume.
+/// Name of the fault that lets frozen watches send events again.
 pub(crate) const THAWED: &str = "watch thawed";
 
-/// Watches send an unchanged object again, at its old revision.
+/// Name of the fault that makes a watch send an unchanged object again, at its old revision.
 pub(crate) const OLD_OBJECT: &str = "old object sent again";
 
-/// Recovery time from a fault that does not look like an unreachable server: when the server responds
-/// again, and the requested history is lost, that is a second failure.
+/// Maximum recovery time in seconds from two consecutive failures, each with a backoff pause.
+///
+/// For example, a server rejects a watch, and has lost the requested history when it accepts the watch again.
 const TWO_PAUSES: u64 = 2 * ONE_PAUSE;
 
-/// A kind of fault.
+/// A kind of fault, with its effects and its permitted recovery time.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
-    /// Name in schedules and tables.
+    /// Name of the kind in printed schedules and in coverage tables.
     pub(crate) name: &'static str,
-    /// Maximum seconds after the end of all faults until the cache equals the server's state.
+    /// Maximum time, in seconds, from the end of all faults until the cache equals the server's state.
     pub(crate) heals_within: u64,
-    /// What the cache may contain while the fault is active.
+    /// Effect of the fault on the events that the informer receives.
     pub(crate) harm: Harm,
-    /// Draws a fault of this kind, as a fault plan.
+    /// Draws the numbers of a fault of this kind, and returns the fault plan for the server.
     pub(crate) draw: fn(&mut Rng) -> String,
 }
 
-/// How a fault can affect an informer's state.
+/// Effect of a fault on the events that an informer receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// Not at all: events are correct, although some may be missing until a relist.
+    /// The received events are correct. Events may be missing until the informer lists again.
     None,
-    /// The server sends wrong events, or events in the wrong order; the informer detects this.
+    /// The server sends a wrong or repeated event. The informer detects or corrects the effect without a
+    /// comparison of its cache with the server.
     Lies,
-    /// An event is lost without a trace; only a comparison with the server detects it.
+    /// The server drops or reorders events. The informer detects this only if it compares its cache with the
+    /// server.
     Loses,
-    /// The server was restored to an older state.
+    /// The server is restored to an older state.
     PutsBack,
 }
 
-/// A fault of a life.
+/// A fault that a simulated run injects.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     kind: usize,
-    /// The effect, in the grammar of the server's fault plans.
+    /// The fault plan that the server executes, in the server's text format.
     pub(crate) plan: String,
 }
 
 impl Fault {
-    /// Draws a fault of any kind for which `is_used` returns true.
+    /// Draws a fault of a random kind for which `is_used` returns `true`.
     pub(crate) fn draw(rng: &mut Rng, is_used: impl Fn(&Kind) -> bool) -> Self {
         loop {
             let kind = rng.usize(..KINDS.len());
@@ -71,7 +80,7 @@ impl Fault {
         }
     }
 
-    /// Returns the fault of a kind without numbers.
+    /// Returns the fault of the kind with this name. The plan of the kind must not contain drawn numbers.
     pub(crate) fn named(name: &str) -> Self {
         let kind = KINDS.iter().position(|kind| kind.name == name);
         let kind = kind.expect("a kind of that name");
@@ -91,7 +100,7 @@ impl Fault {
         self.kind().harm
     }
 
-    /// Returns the last number of the plan; 0 without one.
+    /// Returns the last number in the fault plan; 0 if the plan contains no number.
     pub(crate) fn figure(&self) -> u64 {
         let mut words = self.plan.split_whitespace().rev();
         words.find_map(|word| word.parse().ok()).unwrap_or_default()
@@ -102,10 +111,10 @@ impl Fault {
     }
 }
 
-/// Ends watches and drops their history, so that the informer lists again.
+/// Fault plan that ends the watches of pods and expires their history, so that the informer lists again.
 const LIST: &str = "expire history; cut watch pods";
 
-/// Recovery time from a fault without a failure: the next request is sent within a second.
+/// Maximum recovery time in seconds if the informer does not back off: it sends the next request within 1 s.
 const AT_ONCE: u64 = 1;
 
 const fn kind(name: &'static str, heals_within: u64, draw: fn(&mut Rng) -> String) -> Kind {
@@ -121,18 +130,22 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// Number of failures that is never exhausted, because of backoff; the rest ends with the faults.
+/// Number of repetitions of a fault that affects every request until all faults are cleared.
+///
+/// Backoff keeps the number of requests below this number.
 const WITHOUT_END: u32 = 60;
 
-/// All kinds of faults. A watch that ends immediately, without an event, counts as a failure too, so
-/// most recover within one pause.
+/// All kinds of faults.
+///
+/// Most kinds permit one backoff pause, because a watch that ends immediately without an event also counts as
+/// a failure.
 pub(crate) const KINDS: [Kind; 36] = [
     kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
     kind("watch cut at a byte", ONE_PAUSE, |rng| {
         let (bytes, times) = (rng.u32(..600), rng.u32(1..4));
         format!("watch pods: cut after {bytes} bytes x{times}; cut watch pods")
     }),
-    // Often enough to affect an informer that retries immediately.
+    // The informer must also recover if the failure repeats until all faults end.
     kind("every watch cut", ONE_PAUSE, |rng| {
         let bytes = rng.u32(..300);
         format!("watch pods: cut after {bytes} bytes x{WITHOUT_END}; cut watch pods")
@@ -234,9 +247,9 @@ pub(crate) const KINDS: [Kind; 36] = [
             )
         }),
     ),
-    // The world selects the object.
+    // The plan is created when the fault starts, because it contains a cached object.
     harmful(Harm::Lies, kind(OLD_OBJECT, ONE_PAUSE, |_| String::new())),
-    // The next state of the object corrects it.
+    // The object is correct again once its next state arrives.
     harmful(
         Harm::Lies,
         kind("undecodable object", ONE_PAUSE, |rng| {
@@ -246,7 +259,7 @@ pub(crate) const KINDS: [Kind; 36] = [
             )
         }),
     ),
-    // Two rounds of the comparison, the first of which may be pending, and the list that it triggers.
+    // Recovery needs up to two comparisons, because the first may already be running, and one list.
     harmful(
         Harm::Loses,
         kind("event lost", TWO_PAUSES, |rng| {
@@ -254,7 +267,7 @@ pub(crate) const KINDS: [Kind; 36] = [
             format!("watch pods: drop event {event} x{times}; cut watch pods")
         }),
     ),
-    // The same, because a watch may end between the two rounds.
+    // A watch may end between two comparisons, so recovery takes as long as after a lost event.
     harmful(
         Harm::Loses,
         kind("events swapped", TWO_PAUSES, |rng| {

@@ -1,4 +1,6 @@
-//! A handler that checks the consistency of the events it receives.
+//! Records the events that a handler receives, and checks that they are consistent.
+//!
+//! `world/check.rs` compares the recorded states with the server's state.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,34 +14,40 @@ use crate::{
     truth::{State, States},
 };
 
-/// The events that one handler has received.
+/// The recorded events of one handler, and the first inconsistency among them.
 #[derive(Clone)]
 pub(crate) struct History(Arc<Mutex<Heard>>);
 
 struct Heard {
     /// The last delivered state of each object.
     state: States,
-    /// The delivered states at the time of the initial sync.
+    /// Object states at the time of the initial-sync marker; `None` before the handler has received the
+    /// marker.
     at_sync: Option<States>,
-    /// The handler's resync period; zero is never.
+    /// Resync period of the handler; zero disables resyncs.
     every: Duration,
-    /// Time from which resyncs count; `None` if a delayed resync can be merged with the next one.
-    since: Option<Instant>,
-    /// Whether objects can be added before the initial-sync marker without being part of the initial list:
-    /// the informer has several sources, one of which can complete its first list before the others, or the
-    /// handler has a filter that an object can start to match.
-    begins_early: bool,
-    /// Whether the server has sent an event twice, or was restored to an older state.
+    /// Registration time of the handler, from which the permitted number of resyncs is calculated.
     ///
-    /// Then a delivered state can equal the previous one.
+    /// `None` if the frequency of resyncs is not checked. With [`Queue::DeltaFifo`], a delayed resync can be
+    /// merged with the next resync.
+    since: Option<Instant>,
+    /// Whether `Added` events before the initial-sync marker may lack the initial-list flag.
+    ///
+    /// This is possible if the informer has several sources, because one source can complete its first list
+    /// before another. It is also possible if the handler has a filter, because an object can start to match
+    /// it.
+    begins_early: bool,
+    /// Whether a fault has falsified events, or has restored the server to an older state.
+    ///
+    /// An update may then deliver a state that equals the previous state of the object.
     lied: bool,
     lines: Vec<String>,
-    /// The first inconsistent event.
+    /// Description of the first inconsistent event; `None` if all events were consistent.
     wrong: Option<String>,
     events: u32,
-    /// Number of resync events per object.
+    /// Number of resync events that the handler has received, per object.
     resynced: BTreeMap<ObjectName, u32>,
-    /// Whether a callback is running.
+    /// Whether a callback of the handler is running.
     telling: bool,
 }
 
@@ -60,7 +68,7 @@ impl History {
         })))
     }
 
-    /// Creates a handler that records this history.
+    /// Returns an event handler that records its events in this history.
     pub(crate) fn listening(&self, handler: &Handler) -> Listening {
         Listening {
             history: self.clone(),
@@ -74,7 +82,8 @@ impl History {
         self.0.lock().state.clone()
     }
 
-    /// Returns the delivered states at the marker; `None` before it.
+    /// Returns the object states at the initial-sync marker; `None` before the handler has received the
+    /// marker.
     pub(crate) fn at_sync(&self) -> Option<States> {
         self.0.lock().at_sync.clone()
     }
@@ -83,22 +92,22 @@ impl History {
         self.0.lock().at_sync.is_some()
     }
 
-    /// Returns whether a callback is running.
+    /// Returns whether a callback of the handler is running.
     pub(crate) fn is_being_told(&self) -> bool {
         self.0.lock().telling
     }
 
-    /// Returns the number of received events.
+    /// Returns the number of events that the handler has received.
     pub(crate) fn events(&self) -> u32 {
         self.0.lock().events
     }
 
-    /// Returns the number of resync events per object.
+    /// Returns the number of resync events that the handler has received, per object.
     pub(crate) fn resynced(&self) -> BTreeMap<ObjectName, u32> {
         self.0.lock().resynced.clone()
     }
 
-    /// From now on the server may repeat events.
+    /// Permits updates that do not change an object, because a fault has falsified events.
     pub(crate) fn lied(&self) {
         self.0.lock().lied = true;
     }
@@ -111,7 +120,7 @@ impl History {
         std::mem::take(&mut self.0.lock().lines)
     }
 
-    /// Records an object that the informer did not deliver to this handler.
+    /// Records an initial object as added, although the informer has not delivered it to this handler.
     pub(crate) fn note<K: Resource>(&self, object: &Object<K>) {
         let event = Event::Added {
             object: object.clone(),
@@ -121,7 +130,9 @@ impl History {
     }
 }
 
-/// Records a history.
+/// Event handler that records its events in a [`History`].
+///
+/// Depending on the drawn settings, its callbacks are slow, or panic.
 pub(crate) struct Listening {
     history: History,
     pause: Duration,
@@ -142,7 +153,7 @@ impl<K: Resource + Send + Sync + 'static> EventHandler<K> for Listening {
     }
 }
 
-/// A running callback, until it is dropped, also by a panic.
+/// Marks the handler's callback as running until this value is dropped, even if the callback panics.
 struct Telling<'a>(&'a History);
 
 impl<'a> Telling<'a> {
@@ -159,7 +170,7 @@ impl Drop for Telling<'_> {
 }
 
 impl Heard {
-    /// Returns the number of events that this call counts for.
+    /// Records an event, and checks it. Returns the number of events recorded so far.
     fn hear<K: Resource>(&mut self, event: &Event<K>) -> u32 {
         self.events += 1;
         let line = show(event);
@@ -170,10 +181,11 @@ impl Heard {
         self.events
     }
 
-    /// Checks that the events of each object are an addition, updates and a deletion.
+    /// Checks that each object receives an addition, then updates, then a deletion.
     ///
-    /// `old` must be the last delivered state. Objects must be flagged as initial before the marker, except
-    /// where objects can be added early, and must not be flagged after it.
+    /// The old object of an update must equal the last delivered state. Additions before the initial-sync
+    /// marker must have the initial-list flag, except if `begins_early` is `true`. Additions after the marker
+    /// must not have the flag.
     fn follow<K: Resource>(&mut self, event: &Event<K>) -> Result<(), &'static str> {
         match event {
             Event::Synced if self.at_sync.is_some() => return Err("synced twice"),
@@ -223,7 +235,7 @@ impl Heard {
         Ok(())
     }
 
-    /// Checks that resyncs are not more frequent than requested.
+    /// Counts a resync event of an object, and checks that resyncs are not more frequent than requested.
     fn hear_again(&mut self, name: &ObjectName) -> Result<(), &'static str> {
         let times = self.resynced.entry(name.clone()).or_default();
         *times += 1;

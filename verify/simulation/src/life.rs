@@ -1,7 +1,7 @@
-//! A [`Life`]: an initial setting, and the steps that happen.
+//! Defines a simulated run, [`Life`]: its initial settings and its steps.
 //!
-//! It is a plain value that can be printed, shortened and run again: all random choices in a world come from
-//! [`Setting::rng`], which does not change when steps are removed.
+//! A `Life` is plain data that can be printed, shortened and run again. All random choices during the run are
+//! derived from [`Setting::rng`]. That seed does not change when steps are removed.
 
 use std::{fmt, num::NonZeroUsize, time::Duration};
 
@@ -9,182 +9,187 @@ use kube_informer::{InitialList, ObjectName, shared_informer::ListenerBuffer};
 
 use crate::fault::Fault;
 
-/// The namespaces in which objects live.
+/// The namespaces of the simulated objects.
 pub(crate) const NAMESPACES: [&str; 3] = ["a", "b", "c"];
 
-/// Few names, so that the same object is changed, deleted and created again repeatedly.
+/// Number of object names per namespace.
+///
+/// The number is small, so that runs often update, delete and recreate the same object.
 pub(crate) const NAMES: usize = 5;
 
-/// Everything that happens between start and end of an informer.
+/// A simulated run of an informer: its initial settings and its steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Life {
-    /// The seed that it was drawn from.
+    /// Seed from which the run was drawn.
     pub(crate) seed: u64,
-    /// The initial setting.
+    /// Initial settings of the server and of the informer.
     pub(crate) setting: Setting,
-    /// The steps, each with its index in the life as drawn.
+    /// The steps, each with its index in the run as drawn. The indexes stay the same when steps are removed.
     pub(crate) steps: Vec<(usize, Step)>,
 }
 
-/// The initial configuration of a simulated informer and its server.
+/// Initial settings of a simulated informer and its server, and the action that ends the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
-    /// Seeds the server and the informers.
+    /// Seed of all random choices that the server and the informers make during the run.
     pub(crate) rng: u64,
-    /// The part of an object that the informer stores.
+    /// Representation of the objects that the informer stores.
     pub(crate) store: Store,
-    /// Number of dictionaries for packed objects; `None` for unpacked objects.
+    /// Number of objects from which the packing dictionaries are trained; `None` keeps objects unpacked.
     pub(crate) packed: Option<usize>,
-    /// Whether objects are stored as bytes until they are read.
+    /// Whether the cache keeps objects as undecoded bytes until they are read.
     pub(crate) lazy: bool,
-    /// The observed objects.
+    /// Selection of the objects that the informer observes.
     pub(crate) scope: Scope,
-    /// The queue of changes.
+    /// Type of the queue between the informer's sources and its cache.
     pub(crate) queue: Queue,
-    /// Capacity of the queue.
+    /// Capacity of the queue, in changes.
     pub(crate) capacity: usize,
-    /// How the initial list is transferred.
+    /// Request type of the initial list: a single list, pages, or a streaming list.
     pub(crate) initial_list: InitialList,
-    /// Objects per page of a list; the default is 500.
+    /// Maximum number of objects per page of a list; `None` uses the default of 500.
     pub(crate) page_size: Option<u32>,
-    /// The informer's own resync period, in seconds.
+    /// Default resync period of the informer, in seconds.
     pub(crate) resync: u64,
-    /// Interval in seconds between comparisons of the cache with the server; 0 is never.
+    /// Interval between comparisons of the cache with the server, in seconds; 0 disables them.
     pub(crate) consistency: u64,
-    /// Number of events in the server's watch cache; `None` without one.
+    /// Number of events in the server's watch cache; `None` disables the watch cache.
     pub(crate) watch_cache: Option<usize>,
-    /// The initial objects.
+    /// The objects that exist on the server before the informer starts.
     pub(crate) objects: Vec<Key>,
-    /// How the life ends.
+    /// Action at the end of the run.
     pub(crate) end: End,
 }
 
-/// The part of an object that an informer stores.
+/// Representation of the objects that an informer stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
-    /// The typed object.
+    /// Typed objects: `Pod`.
     Typed,
-    /// The object as JSON.
+    /// JSON objects: `DynamicObject`.
     Dynamic,
-    /// Only the metadata.
+    /// Only the metadata of objects: `PartialObjectMeta<Pod>`.
     Metadata,
 }
 
-/// The objects that an informer observes.
+/// Selection of the objects that an informer observes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// All objects.
+    /// All objects in all namespaces.
     Everywhere,
-    /// Objects in the first two namespaces, with one source per namespace.
+    /// All objects in the first two namespaces. The informer has one source per namespace.
     TwoNamespaces,
-    /// Objects with the label `app=web`.
+    /// Objects with the label `app=web` in all namespaces.
     Labelled,
 }
 
-/// The queue of changes before the cache.
+/// Type of the queue that holds an informer's changes before they are applied to the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// In order, with this maximum batch size.
+    /// Queue that keeps the order of the received changes. The field is the maximum batch size.
     InOrder(usize),
-    /// One queue entry per object.
+    /// Queue with one entry per object, as in client-go.
     DeltaFifo,
 }
 
-/// How a life ends.
+/// Action at the end of a simulated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The faults end, and the informer must recover.
+    /// All faults end, and the informer must recover. Then the informer is stopped.
     Heal,
-    /// The informer is stopped in its current state.
+    /// The informer is stopped while faults can still be active.
     Stop,
-    /// The informer is dropped in its current state.
+    /// The informer is dropped while faults can still be active.
     Kill,
 }
 
-/// An object, by the indexes of its namespace and name.
+/// An object, identified by the indexes of its namespace and of its name.
+///
+/// The namespace is an index into [`NAMESPACES`]. The name's index is less than [`NAMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) namespace: usize,
     pub(crate) name: usize,
 }
 
-/// One step.
+/// A step of a simulated run.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Time passes.
+    /// Lets this virtual time pass.
     Pass(Duration),
-    /// The cluster changes.
+    /// Changes objects on the server.
     Change(Change),
-    /// A fault starts.
+    /// Injects a fault into the server.
     Fault(Fault),
-    /// The informer's user acts.
+    /// Performs an action of the informer's user.
     User(Act),
 }
 
-/// A change of the cluster.
+/// A change of objects on the server.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// An object is created, or updated.
+    /// Creates or updates an object.
     Write(Written),
-    /// An object is deleted, if it exists.
+    /// Deletes an object if it exists.
     Delete(Key),
-    /// An object is deleted and immediately created again.
+    /// Deletes an object, and immediately creates it again.
     Recreate(Written),
-    /// Several objects are written at one moment.
+    /// Writes several objects at the same virtual time.
     Burst(Vec<Written>),
-    /// A namespace is deleted with its contents.
+    /// Deletes the namespace with this index in [`NAMESPACES`], and all objects in the namespace.
     DeleteNamespace(usize),
 }
 
-/// The new state of an object.
+/// The state of an object that a step writes to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) key: Key,
-    /// The label `v`, which distinguishes states.
+    /// Value of the label `v`, which differs between all states of a run.
     pub(crate) value: u32,
-    /// Whether it has the label `app=web`.
+    /// Whether the object has the label `app=web`.
     pub(crate) web: bool,
 }
 
-/// An action of a user.
+/// An action of the informer's user.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// A handler is registered.
+    /// Registers an event handler with these settings.
     Join(Handler),
-    /// The handler with this number, modulo their count, is removed.
+    /// Removes a handler, but never the first. The number, modulo the number of other handlers, selects it.
     Leave(usize),
-    /// An index is added.
+    /// Adds an index to the informer.
     AddIndex,
-    /// The index is removed.
+    /// Removes the index that [`AddIndex`](Self::AddIndex) adds.
     RemoveIndex,
-    /// The informer ends, and a new one starts; its handlers are registered again.
+    /// Ends the informer, starts a new informer, and registers the same handlers again.
     Restart {
-        /// Whether it is dropped instead of stopped.
+        /// Whether the informer is dropped (`true`) or stopped (`false`).
         kill: bool,
     },
-    /// The user writes an object, and waits until the cache contains it.
+    /// Writes an object, and waits in the background until the cache contains the written state.
     WriteAndRead(Written),
-    /// The user deletes an object, and waits until the cache no longer contains it.
+    /// Deletes an object, and waits in the background until the cache no longer contains the object.
     DeleteAndRead(Key),
 }
 
-/// A handler.
+/// Settings of an event handler that a user registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handler {
-    /// Resync period in seconds; 0 is never.
+    /// Resync period of the handler, in seconds; 0 disables resyncs.
     pub(crate) resync: u64,
-    /// Duration of a callback in milliseconds.
+    /// Duration of each callback, in milliseconds.
     pub(crate) slow: u64,
-    /// The handler panics on every nth event; 0 is never.
+    /// Number of events per panic: the handler panics on every nth event; 0 disables panics.
     pub(crate) panics: u32,
-    /// Buffer of undelivered events.
+    /// Buffer for the events that wait for delivery to the handler.
     pub(crate) buffer: ListenerBuffer,
-    /// Whether it receives only objects with the label `app=web`.
+    /// Whether the handler receives only objects with the label `app=web`.
     pub(crate) filtered: bool,
 }
 
 impl Setting {
-    /// Returns whether the informer observes an object.
+    /// Returns whether the informer observes an object in this namespace. `web` is whether the object has the
+    /// label `app=web`.
     pub(crate) fn wants(&self, namespace: &str, web: bool) -> bool {
         match self.scope {
             Scope::Everywhere => true,
@@ -193,12 +198,14 @@ impl Setting {
         }
     }
 
-    /// Returns whether an index function reads each state on arrival, so that no object stays unread.
+    /// Returns whether the informer has an index function that reads each object when it arrives.
+    ///
+    /// Without such a function, the cache of a `lazy` informer keeps objects undecoded.
     pub(crate) fn reads_each_state(&self) -> bool {
         self.rng.is_multiple_of(2)
     }
 
-    /// Returns the number of sources, each with its own list and watch.
+    /// Returns the number of the informer's sources. Each source has its own list and watch.
     pub(crate) fn sources(&self) -> usize {
         if self.scope == Scope::TwoNamespaces {
             2
@@ -209,7 +216,7 @@ impl Setting {
 }
 
 impl Key {
-    /// Every possible object.
+    /// Returns the keys of all objects that a run can create.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let namespaces = 0..NAMESPACES.len();
         namespaces.flat_map(|namespace| (0..NAMES).map(move |name| Self { namespace, name }))
@@ -219,14 +226,14 @@ impl Key {
         NAMESPACES[self.namespace]
     }
 
-    /// Returns the name in paths and caches.
+    /// Returns the namespace and name of the object, as used in the cache.
     pub(crate) fn object_name(self) -> ObjectName {
         ObjectName::new(Some(self.namespace()), &format!("p{}", self.name))
     }
 }
 
 impl Handler {
-    /// Name of its buffer in the coverage table.
+    /// Returns the name of the handler's buffer type in the coverage table.
     pub(crate) fn policy(&self) -> &'static str {
         match self.buffer {
             ListenerBuffer::Coalesce => "coalesce",
@@ -235,7 +242,7 @@ impl Handler {
         }
     }
 
-    /// Returns the capacity of a bounded buffer, which may block the informer.
+    /// Returns the capacity of a buffer that blocks the informer when full; `None` for other buffer types.
     pub(crate) fn bound(&self) -> Option<NonZeroUsize> {
         match self.buffer {
             ListenerBuffer::Block(most) => Some(most),

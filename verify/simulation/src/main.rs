@@ -1,6 +1,6 @@
-//! Runs informers through random changes and faults, and checks that they recover.
+//! Simulates informers under random changes and faults, and checks that they recover.
 //!
-//! `cargo xtask simulate` starts it.
+//! `cargo xtask simulate` runs this program.
 
 mod fault;
 mod life;

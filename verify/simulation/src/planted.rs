@@ -1,7 +1,7 @@
-//! Planted bugs, which the simulation must find.
+//! Plants bugs in the simulated informer: deliberate defects that the simulation must find.
 //!
-//! Each is a faulty implementation of one of the library's interfaces, or the effect that a user would
-//! observe.
+//! A planted bug is a faulty implementation of one of the library's interfaces, or imitates the effect of a
+//! defect that a user would observe.
 
 mod source;
 mod waiting;
@@ -44,14 +44,14 @@ bugs! {
     }
 }
 
-/// A handler that does not receive the initial objects.
+/// Wraps an event handler, and can drop the events of the initial objects.
 pub(crate) struct Late<H> {
     handler: H,
     skips: bool,
 }
 
 impl<H> Late<H> {
-    /// Wraps a handler, with the bug if `skips` is set.
+    /// Wraps a handler. If `skips` is `true`, the handler does not receive the initial objects.
     pub(crate) fn new(handler: H, skips: bool) -> Self {
         Self { handler, skips }
     }
@@ -72,7 +72,9 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
     }
 }
 
-/// Returns whether a cache contains an object in exactly this state.
+/// Returns whether a snapshot of the cache contains an object in exactly this state.
+///
+/// With [`Bug::BrokenUncounted`], a cached object with the same revision is sufficient.
 pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
     let kept = snapshot.get(object.object_name());
     let is_kept = kept.is_some_and(|kept| kept.is_same(object));
@@ -82,12 +84,14 @@ pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object
             && kept.is_some_and(|kept| kept.revision() == object.revision())
 }
 
-/// Returns the value's key in the index of thirds.
+/// Returns the key of an object in the index `third`: the remainder of its label value divided by 3.
 pub(crate) fn third(value: u32) -> String {
     (value % 3).to_string()
 }
 
-/// Returns the function of the index of thirds, from an object's name and value.
+/// Returns the index function of the index `third`, which receives an object's name and label value.
+///
+/// With [`Bug::StaleIndexValue`], the function uses the first value that it received for the name.
 pub(crate) fn index_function(bug: Option<Bug>) -> impl Fn(&str, u32) -> String + Send + Sync {
     let first = Mutex::new(BTreeMap::new());
     move |name, value| {

@@ -1,4 +1,4 @@
-//! The command: selects lives, runs them, and reports the results.
+//! Implements the command of the simulation: selects seeds, simulates their runs, and reports the results.
 
 use std::ops::ControlFlow;
 
@@ -21,16 +21,16 @@ use crate::{
     world::{Wrong, live},
 };
 
-/// The file of the fixed seeds.
+/// Path of the file of fixed seeds, relative to the root of the workspace.
 const FIXED: &str = "verify/simulation/seeds.toml";
 
-/// Maximum number of failing lives that are shortened and shown.
+/// Maximum number of failing simulated runs that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Number of lives from which a run must have seen everything.
+/// Minimum number of simulated runs for which the required coverage is checked.
 const FULL_RUN: usize = 500;
 
-/// Maximum number of lives until a planted bug is found.
+/// Number of simulated runs in which a planted bug must be found.
 const BUG_SEEDS: u64 = 1000;
 
 /// The arguments of the command line.
@@ -54,7 +54,10 @@ pub(crate) struct Arguments {
     trace: bool,
 }
 
-/// Runs the selected lives. Returns whether all of them passed and every bug was found.
+/// Simulates the runs of the selected seeds, and prints a report.
+///
+/// Returns `true` if all runs passed, the required behaviors occurred often enough, and every planted bug was
+/// found.
 ///
 /// # Errors
 /// Returns an error if the file of the fixed seeds can't be read.
@@ -75,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
-/// Results of the lives.
+/// Results of several simulated runs: their coverage, failures and traces.
 #[derive(Default)]
 struct Tally {
     seen: Seen,
@@ -83,7 +86,7 @@ struct Tally {
     traces: Vec<(u64, Vec<String>)>,
 }
 
-/// Runs all of these lives; with `first_only` until one fails.
+/// Simulates the runs of all seeds. If `first_only` is `true`, no run starts after the first failure.
 fn live_all(
     seeds: &[u64],
     arguments: Option<&Arguments>,
@@ -157,13 +160,13 @@ fn judge(origin: Origin, seeds: &[u64], arguments: &Arguments) -> bool {
     failed == 0 && missing.is_empty()
 }
 
-/// Shortens a life that fails. Returns its schedule and its failure.
+/// Shortens a failing simulated run. Returns the text of its remaining steps and of its failure.
 fn shortened(life: &mut Life, wrong: Wrong, bug: Option<Bug>) -> String {
     let wrong = shrink(life, wrong, &mut |life| live(life, bug).wrong);
     format!("{life}  {wrong}")
 }
 
-/// Shortens a life that fails, and reports it.
+/// Shortens a failing simulated run, and prints it with the command that replays it.
 fn show(mut life: Life, wrong: Wrong) {
     say(&shortened(&mut life, wrong, None));
     let places: Vec<_> = life.steps.iter().map(|(at, _)| at.to_string()).collect();

@@ -1,4 +1,4 @@
-//! Shrinking: the shortest schedule found that still fails.
+//! Shortens the schedule of a failing simulated run.
 
 use std::convert::Infallible;
 
@@ -6,8 +6,9 @@ use harness::shrink::leave_out;
 
 use crate::{life::Life, world::Wrong};
 
-/// Removes the steps that a failure does not need, and returns the failure of the shortened life.
-/// `judge` runs a life.
+/// Removes the steps that a failure does not need. Returns the failure of the shortened run.
+///
+/// `judge` simulates a run, and returns its failure or `None`.
 pub(crate) fn shrink(
     life: &mut Life,
     mut wrong: Wrong,
@@ -25,7 +26,7 @@ pub(crate) fn shrink(
     wrong
 }
 
-/// Keeps only the steps at these indexes.
+/// Keeps only the steps that have these indexes in the run as drawn.
 pub(crate) fn keep(life: &mut Life, places: &[usize]) {
     life.steps.retain(|(at, _)| places.contains(at));
 }

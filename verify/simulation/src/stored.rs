@@ -1,10 +1,10 @@
-//! The representations of a pod that an informer can store: typed, JSON, or metadata.
+//! Abstracts over the representations of pods that an informer can store: typed, JSON, or metadata only.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// A representation of pods.
+/// A Rust type that represents pods in the informer's cache.
 pub(crate) trait Stored:
     Resource<DynamicType: Clone + Send + Sync>
     + Serialize
@@ -15,7 +15,7 @@ pub(crate) trait Stored:
     + Sync
     + 'static
 {
-    /// Returns the dynamic type of pods.
+    /// Returns the type information that identifies pods as the resource of this representation.
     fn dyntype() -> Self::DynamicType;
 }
 

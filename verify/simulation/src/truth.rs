@@ -1,4 +1,6 @@
-//! The server's state at every revision at which it was recorded.
+//! Records the server's states by revision, and compares them with the states of caches and handlers.
+//!
+//! The state is recorded after each change that the simulation makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +11,7 @@ use serde_json::Value;
 
 use crate::life::Setting;
 
-/// The compared parts of an object.
+/// The parts of an object that the simulation compares between the server, the cache and the handlers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) revision: String,
@@ -18,19 +20,21 @@ pub(crate) struct State {
     pub(crate) web: bool,
 }
 
-/// The objects of a collection.
+/// The states of several objects, by object name.
 pub(crate) type States = BTreeMap<ObjectName, State>;
 
-/// The expected states of an informer.
+/// The recorded states of the server, which are the expected states of an informer's cache.
 pub(crate) struct Truth {
-    /// States by revision. A revision has several states after the server was restored to an older one.
+    /// Recorded states, by revision.
+    ///
+    /// A revision has several states if the server was restored to an older state and then reached it again.
     seen: BTreeMap<u64, Vec<States>>,
-    /// Objects that have not changed since the informer started.
+    /// Objects that existed when the informer started and have not changed since.
     lasting: States,
 }
 
 impl State {
-    /// Returns the compared parts of a cached object.
+    /// Returns the compared parts of an object from the cache or from an event.
     pub(crate) fn of<K: Resource>(object: &Object<K>) -> Self {
         let labels = object.labels();
         Self {
@@ -56,7 +60,7 @@ impl State {
     }
 }
 
-/// Returns the states in a cache.
+/// Returns the state of each object in a snapshot of the cache.
 pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
     let states = snapshot
         .iter()
@@ -64,7 +68,9 @@ pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
     states.collect()
 }
 
-/// Returns the objects that fail to decode; for packed and lazy objects this is known only after a read.
+/// Returns the names of the objects in a snapshot that fail to decode.
+///
+/// Reads every object, because packed and lazy objects are decoded only when they are read.
 pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
     let known = snapshot.broken().map(|(name, _)| name.clone());
     let kept = snapshot.iter().filter(|object| object.get().is_err());
@@ -73,13 +79,15 @@ pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
         .collect()
 }
 
-/// Returns the states without these names.
+/// Returns the states without those of the objects with these names.
 pub(crate) fn without(mut states: States, names: &BTreeSet<ObjectName>) -> States {
     states.retain(|name, _| !names.contains(name));
     states
 }
 
-/// Checks that bodies match their handles in every representation.
+/// Checks that the decoded body of each object has the metadata that its [`Object`] reports.
+///
+/// Skips objects that fail to decode.
 pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), String> {
     for object in snapshot.iter() {
         let Ok(body) = object.get() else {
@@ -100,7 +108,7 @@ pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), St
     Ok(())
 }
 
-/// Returns the states of the observed objects on the server.
+/// Returns the current states on the server of the objects that the informer observes.
 pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
     let objects = server.list("v1", "pods");
     let states = objects.iter().map(State::of_server);
@@ -109,7 +117,7 @@ pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
         .collect()
 }
 
-/// Returns the states in one namespace, or all.
+/// Returns the states of the objects in a namespace. `None` as the namespace selects all objects.
 pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
     let wanted = |name: &ObjectName| namespace.is_none() || name.namespace() == namespace;
     let states = states.iter().filter(|(name, _)| wanted(name));
@@ -118,7 +126,7 @@ pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
         .collect()
 }
 
-/// Returns the differences, one line each.
+/// Returns a text with one line for each object whose states in `have` and `want` differ.
 pub(crate) fn difference(have: &States, want: &States) -> String {
     let names: BTreeSet<_> = have.keys().chain(want.keys()).collect();
     let lines = names.into_iter().filter_map(|name| {
@@ -136,18 +144,18 @@ impl Truth {
         }
     }
 
-    /// Records the start of an informer.
+    /// Records the server's state at the start of an informer.
     pub(crate) fn begin(&mut self, server: &Server, setting: &Setting) {
         self.note(server, setting);
         self.lasting = on_server(server, setting);
     }
 
-    /// Returns the objects that existed when the informer started and have not changed.
+    /// Returns the objects that existed when the informer started and have not changed since.
     pub(crate) fn lasting(&self) -> &States {
         &self.lasting
     }
 
-    /// Records the current state.
+    /// Records the server's current state under its current revision.
     pub(crate) fn note(&mut self, server: &Server, setting: &Setting) {
         let states = on_server(server, setting);
         self.lasting
@@ -158,7 +166,9 @@ impl Truth {
         }
     }
 
-    /// Returns whether a namespace, or everything, had this state at a revision; `None` if none was recorded.
+    /// Returns whether `have` equals a recorded state of a namespace at a revision.
+    ///
+    /// `None` as the namespace means all namespaces. Returns `None` if no state was recorded at the revision.
     pub(crate) fn was(
         &self,
         revision: u64,
@@ -169,12 +179,14 @@ impl Truth {
         Some(seen.iter().any(|states| part(states, namespace) == *have))
     }
 
-    /// Returns the recorded state at a revision.
+    /// Returns the last recorded state at a revision; `None` if no state was recorded at the revision.
     pub(crate) fn at(&self, revision: u64) -> Option<&States> {
         self.seen.get(&revision)?.last()
     }
 
-    /// Returns whether a namespace, or everything, had this state at any revision.
+    /// Returns whether `have` equals a recorded state of a namespace at any revision.
+    ///
+    /// `None` as the namespace means all namespaces.
     pub(crate) fn was_ever(&self, namespace: Option<&str>, have: &States) -> bool {
         let mut seen = self.seen.values().flatten();
         seen.any(|states| part(states, namespace) == *have)

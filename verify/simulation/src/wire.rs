@@ -1,4 +1,4 @@
-//! Records the requests and response bodies between informer and server.
+//! Records and checks an informer's requests and the response bodies that it reads.
 
 mod pace;
 
@@ -17,22 +17,22 @@ use parking_lot::Mutex;
 
 use self::pace::{Asked, Pace};
 
-/// Marks an old object that the server sends again; clients ignore the member.
+/// JSON member that marks the event of an old object which the server sends again. Clients ignore the member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
-/// Returns whether a line is the event of such an object.
+/// Returns whether a line is a `MODIFIED` event that contains the mark [`OLD_OBJECT`].
 pub(crate) fn is_old_object(line: &[u8]) -> bool {
     let is = |part: &str| memmem::find(line, part.as_bytes()).is_some();
     is(OLD_OBJECT) && is("\"type\":\"MODIFIED\"")
 }
 
-/// Text before a revision in a body.
+/// Text that precedes a revision in a response body.
 const REVISION: &[u8] = b"\"resourceVersion\":\"";
 
 /// Text in the bookmark that ends a streaming list.
 const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";
 
-/// The requests of a life, with data from their responses.
+/// Record of the requests of a simulated run, of the revisions in their responses, and of the open bodies.
 #[derive(Clone, Default)]
 pub(crate) struct Wire(Arc<Mutex<Seen>>);
 
@@ -45,17 +45,17 @@ struct Seen {
 }
 
 impl Wire {
-    /// Returns the number of lists and watches so far, without further pages of a list.
+    /// Returns the number of list and watch requests so far, without requests for further pages of a list.
     pub(crate) fn requests(&self) -> usize {
         self.0.lock().requests
     }
 
-    /// Returns the number of bodies that have not been dropped.
+    /// Returns the number of response bodies that the informer has not dropped.
     pub(crate) fn open(&self) -> usize {
         self.0.lock().open
     }
 
-    /// Returns the first invalid request.
+    /// Returns a description of the first invalid request; `None` if all requests were valid.
     pub(crate) fn wrong(&self) -> Option<String> {
         self.0.lock().wrong.clone()
     }
@@ -94,7 +94,7 @@ impl Wire {
     }
 }
 
-/// A source whose requests are recorded.
+/// Wraps a list and watch source, and records its requests and response bodies in a [`Wire`].
 pub(crate) struct Watched<S> {
     source: S,
     wire: Wire,
@@ -102,7 +102,10 @@ pub(crate) struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    /// `compared` is whether the cache is compared with the server, which can trigger a list at any time.
+    /// Wraps a source, and records its requests in `wire`.
+    ///
+    /// `compared` is whether the informer compares its cache with the server, which can cause a list at any
+    /// time.
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }
@@ -164,24 +167,26 @@ impl<S: ListerWatcher> ListerWatcher for Watched<S> {
     }
 }
 
-/// The body of a response.
+/// A response body that records the revisions and events that the informer reads.
 struct Body {
     wire: Wire,
-    /// The state of a watch's source.
+    /// Checks the later requests of the body's source; `None` for the body of a list.
     pace: Option<Arc<Mutex<Pace>>>,
-    /// Whether this is a streaming list whose final bookmark has not arrived.
+    /// Whether this is the body of a streaming list whose final bookmark has not arrived.
     ///
-    /// If the wait for it times out, a list follows, whatever the last event was.
+    /// If the bookmark does not arrive in time, the source lists again, whatever the last event was. Until
+    /// the bookmark arrives, events of old objects are therefore not reported to `pace`.
     is_listing: bool,
     bytes: ByteStream,
-    /// The end of the last chunk, which may contain the start of a revision.
+    /// Unprocessed end of the received data, which may contain an incomplete revision.
     carried: Vec<u8>,
-    /// The end of the last chunk, which may be the start of a line.
+    /// Received data after the last line end.
     line: Vec<u8>,
 }
 
 impl Body {
-    /// Records which lines are events of old objects.
+    /// Reports each complete line of the received data to `pace`, and whether it is the event of an old
+    /// object.
     fn read_lines(&mut self, chunk: &Bytes) {
         let Some(pace) = &self.pace else {
             return;
@@ -226,7 +231,7 @@ impl Stream for Body {
         } else if next.is_ready()
             && let Some(pace) = &self.pace
         {
-            // Any later request follows the end of this body.
+            // A later request is a response to the end of this body, not to an old object.
             pace.lock().heard(false);
         }
         next

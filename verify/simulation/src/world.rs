@@ -1,4 +1,4 @@
-//! [`World`]: a server, an informer with its users, and the events that affect them.
+//! Executes a simulated run: builds the server and the informer, runs the steps, and checks the results.
 
 mod check;
 mod running;
@@ -36,10 +36,10 @@ use crate::{
     wire::{self, Wire},
 };
 
-/// Maximum time of a shutdown: the running callback takes at most 200 ms.
+/// Maximum time until a stopped informer has ended. A running callback takes at most 200 ms.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Longer than any delay of a response.
+/// Time within which all pending responses arrive. It is longer than any delay of a response.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
 /// Maximum recovery time if the informer lists in pages at a fixed revision.
@@ -49,21 +49,21 @@ const ON_ITS_WAY: Duration = Duration::from_secs(30);
 /// it lists the current state. Each pause lasts at most twice the cap of 30 s.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
-/// A violated property.
+/// Description of a property that a simulated run has violated.
 pub(crate) type Wrong = String;
 
-/// Result of a life.
+/// Result of a simulated run.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// The violated property, in words.
+    /// Description of the first violated property; `None` if the run passed.
     pub(crate) wrong: Option<Wrong>,
-    /// What the life has shown.
+    /// Number of occurrences of the behaviors that the run has exercised.
     pub(crate) seen: Seen,
-    /// Every request, and every event that a handler received.
+    /// A line of text for each request, and for each event that a handler received.
     pub(crate) trace: Vec<String>,
 }
 
-/// Runs a life and returns the result.
+/// Executes a simulated run, with a planted bug if `bug` is set, and returns the result.
 pub(crate) fn live(life: &Life, bug: Option<Bug>) -> Outcome {
     let lived = std::panic::catch_unwind(|| {
         let runtime = runtime::Builder::new_current_thread()
@@ -98,13 +98,14 @@ struct World<'a, K> {
     rng: Rng,
     informer: Running<K>,
     users: Vec<User<K>>,
-    /// Pending reads of written objects.
+    /// Background tasks that check that the cache reflects the user's own writes and deletions.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether the server had states that were not recorded.
+    /// Whether the server had states that are not recorded in `truth`.
     gaps: bool,
-    /// Effects of past faults on the cache.
+    /// Names of past faults that falsified events or restored the server. Some checks do not apply after
+    /// them.
     harm: BTreeSet<&'static str>,
-    /// Snapshot objects that failed to decode, with the time of the read.
+    /// Cached objects that failed to decode when they were read, with the time of the read.
     unreadable: Vec<(Instant, Object<K>)>,
     outcome: Outcome,
 }
@@ -128,7 +129,7 @@ impl<'a, K: Stored> World<'a, K> {
                 })
             }))
             .watch_cache(cache)
-            // A life writes to a namespace that it has deleted.
+            // A simulated run may write to a namespace that it has deleted.
             .enforce_namespaces(false)
             .rng_seed(rng.u64(..))
             .build();
@@ -240,16 +241,16 @@ impl<'a, K: Stored> World<'a, K> {
                 // A namespace that is already being deleted stays unchanged.
                 drop(self.server.delete("v1", "namespaces", name));
                 self.truth.note(&self.server, &self.life.setting);
-                // Its objects are deleted one by one.
+                // The server deletes the objects of the namespace one by one.
                 let after = truth::on_server(&self.server, &self.life.setting).len();
                 self.gaps |= before > after + 1;
             }
         }
     }
 
-    /// Creates or updates an object, and returns the server's response.
+    /// Creates or updates an object on the server, and returns the server's response.
     ///
-    /// `None` if that is impossible: a restored server may be about to delete the namespace.
+    /// Returns `None` if the server rejects the write: a restored server may be deleting the namespace.
     fn write(&mut self, written: Written) -> Option<Value> {
         let name = path(written.key);
         let answer = if self.server.get("v1", "pods", &name).is_some() {
@@ -261,7 +262,7 @@ impl<'a, K: Stored> World<'a, K> {
         answer.ok()
     }
 
-    /// Deletes an object, and returns its last state; `None` if it does not exist.
+    /// Deletes an object on the server. Returns its last state, or `None` if it does not exist.
     fn delete(&mut self, key: Key) -> Option<Value> {
         let deleted = self.server.delete("v1", "pods", &path(key)).ok();
         self.truth.note(&self.server, &self.life.setting);
@@ -287,9 +288,10 @@ impl<'a, K: Stored> World<'a, K> {
             .map_err(|error| error.to_string())
     }
 
-    /// Sends the cached state of an object to its watches again, at a revision that the source has passed.
+    /// Returns a fault plan that sends a cached, unchanged object to the watches again at its old revision.
     ///
-    /// Aggregated API servers do so when access is granted.
+    /// The source has received newer revisions since. Aggregated API servers send such events when access to
+    /// an object is granted. Returns `None` if no cached object is suitable.
     fn old_object(&self) -> Option<String> {
         let snapshot = self.informer.informer.indexer().snapshot();
         let namespace_of = |namespace: &str| match self.life.setting.scope {
@@ -330,10 +332,10 @@ impl<'a, K: Stored> World<'a, K> {
         }
     }
 
-    /// Restores the server, and waits until the informer has detected it.
+    /// Restores the server to an older state, and waits until the informer has recovered.
     ///
-    /// An informer that sends its next request only after the server has passed its last revision can't
-    /// detect it.
+    /// The informer detects the restore only if it sends a request before the server's revision has passed
+    /// that of the cache. The simulation therefore writes no object during the wait.
     async fn put_back(&mut self, fault: &Fault) -> Result<(), Wrong> {
         let faults = self.server.faults();
         faults.clear();
@@ -355,9 +357,9 @@ impl<'a, K: Stored> World<'a, K> {
         self.heal(within, false).await
     }
 
-    /// Maximum recovery time after the end of the faults.
+    /// Returns the maximum recovery time after the end of all faults.
     ///
-    /// That of the slowest fault, and of handlers that block the informer.
+    /// It is the recovery time of the slowest fault, plus the time for which handlers can block the informer.
     fn heals_within(&self) -> Duration {
         let faults = self.life.steps.iter().filter_map(|(_, step)| match step {
             Step::Fault(fault) => Some(fault.heals_within()),
@@ -374,7 +376,7 @@ impl<'a, K: Stored> World<'a, K> {
         }
     }
 
-    /// Ends the informer, starts a new one, and registers its users again.
+    /// Ends the informer, starts a new informer, and registers the same handlers again.
     async fn restart(&mut self, kill: bool) -> Result<(), Wrong> {
         self.end(kill).await?;
         let setting = &self.life.setting;
@@ -390,7 +392,8 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Stops or drops the informer, and checks the events that its users received until then.
+    /// Stops or drops the informer. Checks that it ends in time, and that the handlers' events are
+    /// consistent.
     async fn end(&mut self, kill: bool) -> Result<(), Wrong> {
         let informer = &mut self.informer;
         if kill {
@@ -424,12 +427,12 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Drops everything, and checks that nothing is left.
+    /// Drops the server and the informer, and checks that no task and no response body remains.
     async fn finish(mut self) -> Result<(), Wrong> {
         self.reads.shutdown().await;
         let wire = self.wire.clone();
         drop(self);
-        // Tasks that are shutting down need several turns.
+        // Tasks that are shutting down must be polled several times.
         for _ in 0..100 {
             yield_now().await;
         }
@@ -443,7 +446,7 @@ impl<'a, K: Stored> World<'a, K> {
     }
 }
 
-/// Formats a request as one line.
+/// Formats a logged request as one line of the trace.
 fn shown(request: &LoggedRequest) -> String {
     let options = &request.options;
     let verb = format!("{:?}", request.verb).to_lowercase();
@@ -469,7 +472,7 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// Returns the object to send, without a revision, so that the write is unconditional.
+/// Returns a pod in this state. It has no revision, so the server applies the write unconditionally.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {
@@ -487,7 +490,7 @@ fn pod(written: Written) -> Value {
     })
 }
 
-/// Waits for a result that must arrive without a panic.
+/// Waits for a future, and returns an error if the future panics.
 async fn sound<T>(waited: impl Future<Output = T>) -> Result<T, Wrong> {
     let waited = AssertUnwindSafe(waited).catch_unwind();
     waited.await.map_err(|_| "a panic".to_owned())

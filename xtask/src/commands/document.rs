@@ -4,31 +4,34 @@ use anyhow::{Result, bail};
 
 use super::shell;
 
-/// Other names of the language. They are rejected, because their commands would not be checked.
+/// Other names of the language `sh` in Markdown.
+///
+/// Blocks with these names are rejected, because their commands would not be checked.
 const OTHER_SHELLS: [&str; 4] = ["bash", "console", "shell", "zsh"];
 
-/// A command in a document.
+/// A shell command in a document, with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Command {
-    /// The document, from the root of the workspace.
+    /// Path of the document, relative to the root of the workspace.
     pub(super) file: String,
     pub(super) line: usize,
-    /// The command as typed, on one line and without a comment.
+    /// Text of the command, joined to one line and without a comment.
     pub(super) text: String,
 }
 
 impl Command {
-    /// Returns whether the command is in README.md or `docs`, where no command may have an exception.
+    /// Returns whether CI must run the command, because its document is README.md or in the folder `docs`.
     pub(super) fn must_run(&self) -> bool {
         self.file == "README.md" || self.file.starts_with("docs/")
     }
 }
 
-/// Returns the commands of a document in their order.
+/// Returns the commands of a document, in order.
 ///
 /// # Errors
 ///
-/// A block has another name for `sh`. The error contains its file and line.
+/// Returns an error if a block uses another name for `sh`. The error contains the file and the line of the
+/// block.
 pub(super) fn read(file: &str, markdown: &str) -> Result<Vec<Command>> {
     let mut language = None;
     let mut lines = Vec::new();

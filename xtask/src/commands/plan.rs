@@ -1,6 +1,6 @@
 //! Determines the action for each command of the documents, before any command runs.
 //!
-//! Guarantees: every command has an action, or a finding with its file and line.
+//! A command without an action is reported as a finding, with the file and the line of the command.
 
 use std::collections::BTreeSet;
 
@@ -10,31 +10,32 @@ use super::document::Command;
 use super::exceptions;
 use super::stages::{Stage, Stages};
 
-/// The start of the commands that run the program.
+/// Start of the text of each command that runs `kube-informer-cli`.
 const PROGRAM: &str = "cargo run --release --package kube-informer-cli -- ";
 
-/// The action for a command.
+/// Action that `cargo xtask commands` performs for a command of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Start it in the background, and stop the previous server.
+    /// Stop the previous server, and start the server of this command in the background.
     Serve,
-    /// Run it to its end, with the address of the server.
+    /// Run the command to its end, with the address of the server.
     Run,
-    /// Run it until it has printed something, then stop it.
+    /// Run the command until it has printed output, check that it keeps running, and stop it.
     Watch,
-    /// Run it with these additional options. It needs no server.
+    /// Run the command with these additional options. The command needs no server.
     Shorten(&'static str),
-    /// Do not run it, because this stage does.
+    /// Do not run the command, because this stage of CI runs it.
     Stage(Stage),
-    /// Do not run it, for this reason.
+    /// Do not run the command, for this reason.
     NotRun(&'static str),
 }
 
-/// Returns the action of each command, in order.
+/// Returns the action of each command, in the order of the commands.
 ///
 /// # Errors
 ///
-/// A command has no action, or an exception is wrong. The error contains all findings, one per line.
+/// Returns an error if a command has no action, or if an exception is wrong. The error contains all findings,
+/// one per line.
 pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     let mut findings = Vec::new();
@@ -58,7 +59,9 @@ pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Actio
     Ok(actions)
 }
 
-/// Returns the action of a command; `is_served` if an earlier command of its file starts a server.
+/// Returns the action of a command, or the text of a finding.
+///
+/// `is_served` is whether an earlier command of the same file starts a server.
 fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action, String> {
     let text = command.text.as_str();
     let stage = stages.running(text);
@@ -92,7 +95,7 @@ fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action,
     Ok(action)
 }
 
-/// Returns the action of a command that starts a server or uses one.
+/// Returns the action of a command that starts or uses a server; `None` for other commands.
 fn session(text: &str) -> Option<Action> {
     let mut words = text.strip_prefix(PROGRAM).unwrap_or(text).split(' ');
     let is_program = text.starts_with(PROGRAM);
@@ -105,7 +108,7 @@ fn session(text: &str) -> Option<Action> {
     }
 }
 
-/// Returns findings for exceptions whose command is in no document.
+/// Returns a finding for each exception whose command is in no document.
 fn unused(commands: &[Command]) -> impl Iterator<Item = String> {
     let texts: BTreeSet<_> = commands
         .iter()

@@ -1,5 +1,6 @@
-//! Runs a command as a process that writes to a file. Every wait is bounded, and dropping the value kills the
-//! process.
+//! Runs a command as a process that writes its output to a file.
+//!
+//! Every wait for the process has a time limit. Dropping a [`Process`] kills the process.
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
@@ -9,25 +10,25 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-/// Interval between checks of a process.
+/// Interval at which the state and the output of a process are checked.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A running process. Dropping it kills the process.
+/// A running process that writes its output to a file. Dropping this value kills the process.
 pub(super) struct Process {
     child: Child,
     log: PathBuf,
 }
 
-/// A point in time, to measure how long something takes.
+/// Measures the real time since its start.
 #[expect(
     clippy::disallowed_types,
     reason = "processes take real time, and there is no runtime here"
 )]
 pub(super) struct Stopwatch(std::time::Instant);
 
-/// Returns a command with the environment of this program, without the variables that Cargo has added.
+/// Returns a command that inherits the environment of this program, without the variables that Cargo sets.
 ///
-/// Build scripts depend on these variables, and would run again if they differ.
+/// Build scripts depend on these variables, and would run again if the variables differed.
 pub(super) fn command(program: &str, root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
@@ -43,13 +44,13 @@ pub(super) fn command(program: &str, root: &Path) -> Command {
 }
 
 impl Process {
-    /// Starts a shell command.
+    /// Starts a shell command as a process that writes its output to the file `log`.
     ///
     /// The command replaces the shell, so that signals to the process reach the command.
     ///
     /// # Errors
     ///
-    /// Bash is missing, or the file can't be created.
+    /// Returns an error if Bash is missing, or if the file can't be created.
     pub(super) fn start(
         root: &Path,
         text: &str,
@@ -65,18 +66,18 @@ impl Process {
         Ok(Process { child, log })
     }
 
-    /// Returns all output so far.
+    /// Returns all output that the process has written so far.
     pub(super) fn printed(&self) -> Result<String> {
         let text = std::fs::read(&self.log);
         let text = text.with_context(|| format!("can't read {}", self.log.display()))?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Waits until a value can be read from its output.
+    /// Waits until `read` finds a value in the output of the process, and returns the value.
     ///
     /// # Errors
     ///
-    /// It has ended, or the limit has passed.
+    /// Returns an error if the process has ended, or if `limit` has passed.
     pub(super) fn wait_for<T>(
         &mut self,
         limit: Duration,
@@ -100,11 +101,11 @@ impl Process {
         }
     }
 
-    /// Waits until it ends.
+    /// Waits until the process has ended.
     ///
     /// # Errors
     ///
-    /// The limit has passed.
+    /// Returns an error if `limit` has passed.
     pub(super) fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
         let watch = Stopwatch::start();
         loop {
@@ -118,11 +119,11 @@ impl Process {
         }
     }
 
-    /// Checks that it runs for this time.
+    /// Checks that the process keeps running for this time.
     ///
     /// # Errors
     ///
-    /// It has ended.
+    /// Returns an error if the process has ended.
     pub(super) fn keeps_running(&mut self, time: Duration) -> Result<()> {
         match self.wait(time) {
             Ok(status) => bail!("it has ended ({status})"),
@@ -130,11 +131,13 @@ impl Process {
         }
     }
 
-    /// Ends the process as Ctrl-C does, and returns the exit code that a shell reports.
+    /// Sends SIGINT to the process, as Ctrl-C does, and waits until the process has ended.
+    ///
+    /// Returns the exit code that a shell reports.
     ///
     /// # Errors
     ///
-    /// It does not end within the limit.
+    /// Returns an error if the process does not end within `limit`.
     pub(super) fn interrupt(&mut self, limit: Duration) -> Result<i32> {
         let process = self.child.id().to_string();
         Command::new("kill")
@@ -149,7 +152,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only if the process has ended.
+        // These calls fail only if the process has ended.
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }

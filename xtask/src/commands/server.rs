@@ -1,6 +1,6 @@
-//! Starts and stops a server from a document.
+//! Starts and stops the server that a command of a document runs.
 //!
-//! The server is stopped by Ctrl-C, as documented, and only by its process id.
+//! The server is stopped as documented, by Ctrl-C. The signal is sent only to the server's process id.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,40 +9,41 @@ use anyhow::{Result, ensure};
 
 use super::process::Process;
 
-/// Maximum time until a server is reachable. One document seeds 100,000 objects.
+/// Maximum time until a started server is reachable. One document starts a server with 100,000 objects.
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum time until a server has ended.
+/// Maximum time from Ctrl-C until the server has ended.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
-/// The exit code after Ctrl-C, as documented in docs/server.md.
+/// Exit code of a server after Ctrl-C, as documented in docs/server.md.
 const INTERRUPTED: i32 = 130;
 
-/// A running server.
+/// A running server that a command of a document has started.
 pub(super) struct Server {
     process: Process,
     access: Access,
-    /// Dropped after the process.
+    /// Data directory of the server. It is removed when this field is dropped, after the process has ended.
     _data: Option<DataDir>,
 }
 
-/// The access data in the output of a server.
+/// The kubeconfig and the address of a server, which the server prints when it starts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) kubeconfig: String,
-    /// Host and port.
+    /// Host and port of the server.
     pub(super) address: String,
 }
 
-/// A folder that a server creates. Dropping the value removes it.
+/// Path of the data directory that a server creates. Dropping this value removes the directory.
 struct DataDir(PathBuf);
 
 impl Server {
-    /// Starts a server, and waits until it prints how to reach it.
+    /// Starts a server, and waits until it has printed its kubeconfig and address.
     ///
     /// # Errors
     ///
-    /// Its data directory exists, or the server is not reachable in time.
+    /// Returns an error if the server's data directory already exists, or if the server is not reachable in
+    /// time.
     pub(super) fn start(root: &Path, text: &str, log: PathBuf) -> Result<Server> {
         let data = DataDir::of(root, text)?;
         let mut process = Process::start(root, text, None, log)?;
@@ -60,11 +61,12 @@ impl Server {
         &self.access
     }
 
-    /// Ends the server.
+    /// Stops the server.
     ///
     /// # Errors
     ///
-    /// It has ended before, does not end in time, or has another exit code than documented.
+    /// Returns an error if the server has already ended, does not end in time, or ends with an undocumented
+    /// exit code.
     pub(super) fn stop(mut self) -> Result<()> {
         let code = self.process.interrupt(STOP_MAX)?;
         ensure!(
@@ -77,8 +79,9 @@ impl Server {
 }
 
 impl DataDir {
-    /// Returns the data directory of a command, if any. It must not exist, so that no data of a user is
-    /// removed.
+    /// Returns the data directory in the text of a command, if any.
+    ///
+    /// The directory must not exist, because it is removed later and could contain a user's data.
     fn of(root: &Path, text: &str) -> Result<Option<DataDir>> {
         let mut words = text.split(' ').skip_while(|&word| word != "--data-dir");
         let Some(name) = words.nth(1) else {
@@ -96,12 +99,12 @@ impl DataDir {
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        // A server that has not started has not created it.
+        // A server that has not started has created no directory.
         let _removed = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Returns the access data, or `None` if the output is not complete.
+/// Parses the kubeconfig and the address in the output of a server; `None` if the output is not complete.
 fn access(printed: &str) -> Option<Access> {
     let value = |name: &str| printed.lines().find_map(|line| line.strip_prefix(name));
     Some(Access {

@@ -1,6 +1,6 @@
-//! Runs the commands of one document in order, with the server that the last `serve` has started.
+//! Runs the commands of one document in order, against the server that an earlier command has started.
 //!
-//! Servers listen on loopback, every wait is bounded, and no process remains at the end.
+//! Servers listen on a loopback address. Every wait has a time limit, and no process remains at the end.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,28 +11,28 @@ use super::document::Command;
 use super::process::{Process, Stopwatch};
 use super::server::Server;
 
-/// Maximum time for a command that uses a server; the demo takes seconds.
+/// Maximum duration of a command that uses a server.
 const RUN_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum time for a shortened command, which may compile.
+/// Maximum duration of a command with additional options, which may compile programs.
 const SHORTENED_MAX: Duration = Duration::from_secs(600);
 
-/// Maximum time until a watch prints its first line.
+/// Maximum time until a watch command prints its first line.
 const WATCH_MAX: Duration = Duration::from_secs(20);
 
-/// Time for which a watch must run after its first line.
+/// Time for which a watch command must keep running after its first line.
 const WATCH_TIME: Duration = Duration::from_secs(2);
 
 /// Options with which curl fails if the server rejects the request.
 const CURL_FAILS: &str = "--fail --silent --show-error";
 
-/// The placeholder for the host and port of the server in the documents.
+/// Placeholder in the documents for the host and port of the server.
 const ADDRESS: &str = "ADDRESS";
 
-/// The commands of one document.
+/// Runs the commands of one document, and owns the server that they use.
 pub(super) struct Session<'a> {
     root: &'a Path,
-    /// The folder for the output of each command.
+    /// Folder of the files to which the commands write their output.
     logs: &'a Path,
     server: Option<Server>,
 }
@@ -46,11 +46,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Stops the previous server and starts a new one.
+    /// Stops the previous server, and starts the server of this command.
     ///
     /// # Errors
     ///
-    /// The previous server does not end as documented, or the new one does not start.
+    /// Returns an error if the previous server does not end as documented, or if the new server does not
+    /// start.
     pub(super) fn serve(&mut self, command: &Command) -> Result<String> {
         self.end()?;
         let watch = Stopwatch::start();
@@ -62,27 +63,27 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// It fails, or it takes too long.
+    /// Returns an error if the command fails or takes too long.
     pub(super) fn run(&self, command: &Command) -> Result<String> {
         self.finish(command, &command.text, RUN_MAX)
     }
 
-    /// Runs a command with these options added.
+    /// Runs a command to its end, with these options added.
     ///
     /// # Errors
     ///
-    /// It fails, or it takes too long.
+    /// Returns an error if the command fails or takes too long.
     pub(super) fn shorten(&self, command: &Command, options: &str) -> Result<String> {
         let text = format!("{} {options}", command.text);
         let outcome = self.finish(command, &text, SHORTENED_MAX)?;
         Ok(format!("{outcome} with {options}"))
     }
 
-    /// Runs a command that does not end, until it has printed something.
+    /// Runs a command that does not end on its own until it has printed output, and stops it.
     ///
     /// # Errors
     ///
-    /// It prints nothing, or it ends.
+    /// Returns an error if the command prints nothing, or if it ends.
     pub(super) fn watch(&self, command: &Command) -> Result<String> {
         let mut process = self.start(command, &command.text)?;
         let watch = Stopwatch::start();
@@ -95,11 +96,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Stops the server, if one runs.
+    /// Stops the server, if one is running.
     ///
     /// # Errors
     ///
-    /// It does not end as documented.
+    /// Returns an error if the server does not end as documented.
     pub(super) fn end(&mut self) -> Result<()> {
         let Some(server) = self.server.take() else {
             return Ok(());
@@ -131,7 +132,9 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns the command with the address of the server.
+/// Returns the text of a command with the address of the server.
+///
+/// A `curl` command also receives options with which it fails if the server rejects the request.
 fn typed(text: &str, address: &str) -> String {
     let text = text.replace(ADDRESS, address);
     if text.starts_with("curl ") {

@@ -2,7 +2,7 @@
 //!
 //! Quotes over several lines and here-documents are not supported.
 
-/// Returns the commands of numbered lines, each with the number of its first line.
+/// Returns the commands in numbered lines, each with the number of the command's first line.
 pub(super) fn commands<'a>(
     lines: impl IntoIterator<Item = (usize, &'a str)>,
 ) -> Vec<(usize, String)> {
@@ -28,7 +28,9 @@ pub(super) fn commands<'a>(
     commands
 }
 
-/// Returns the command before a comment, which begins with a `#` at the start of a word outside of quotes.
+/// Returns a command without its comment.
+///
+/// A comment begins with a `#` at the start of a word outside quotes.
 fn without_comment(command: &str) -> &str {
     let mut quote = None;
     let mut escaped = false;

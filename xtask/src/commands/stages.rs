@@ -1,30 +1,30 @@
 //! Reads the commands in the stages of `.ci/run`.
 //!
-//! A line of a stage runs a command if it is equal to the command, with or without the script's time limit
-//! before it. A line with further options or variables is a different command.
+//! A stage runs a command if one of its lines equals the command, with or without the script's time limit as
+//! a prefix. A line with further options or variables is a different command.
 
 use super::shell;
 
-/// The time limit before a command in the script.
+/// Text with which the script limits the duration of a command. It precedes the command.
 const LIMITED: &str = "timeout --kill-after=5 \"$RUN_MAX\" ";
 
-/// The commands of each stage, in the order of the script.
+/// The commands of all CI stages, in the order of the script.
 pub(super) struct Stages {
     commands: Vec<(Stage, String)>,
 }
 
-/// A stage of CI.
+/// A stage of CI, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stage {
     name: String,
     tier: Tier,
 }
 
-/// When a stage runs.
+/// The CI runs that include a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tier {
     EveryChange,
-    /// Only with `full`.
+    /// Only CI runs with the argument `full`.
     Full,
 }
 
@@ -39,7 +39,7 @@ impl std::fmt::Display for Stage {
 }
 
 impl Stages {
-    /// Reads the script; a function `stage_NAME` that no tier lists is ignored.
+    /// Parses the CI script. Ignores a function `stage_NAME` whose name is in no list of stages.
     pub(super) fn parse(script: &str) -> Stages {
         let mut lists = Vec::new();
         let mut commands = Vec::new();
@@ -68,7 +68,7 @@ impl Stages {
         }
     }
 
-    /// Returns the first stage that runs this command.
+    /// Returns the first stage that runs this command; `None` if no stage does.
     pub(super) fn running(&self, command: &str) -> Option<&Stage> {
         let runs = |line: &str| {
             line == command || line.strip_prefix(LIMITED).is_some_and(|it| it == command)

@@ -1,8 +1,9 @@
-//! Test data for the embedded server: one object of each kind with all fields set, in protobuf and JSON.
+//! Generates test data for the embedded server: an object of each kind, in protobuf and in JSON.
 //!
-//! The pairs are those of Kubernetes' compatibility tests (`testdata/HEAD` of the modules with the types).
+//! All fields of the objects are set. The objects are those of Kubernetes' compatibility tests, in
+//! `testdata/HEAD` of the Go modules that define the API types.
 //!
-//! Guarantees: contains every kind of the table of fields, except [`WITHOUT`].
+//! The test data contains every kind in the table of fields, except the kinds in [`WITHOUT`].
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -15,17 +16,19 @@ use flate2::write::GzEncoder;
 
 use super::wire::Sources;
 
-/// Folders of the pairs, from the folder of a module.
+/// Folders of the test objects, relative to the folder of a module.
 const FOLDERS: [&str; 2] = ["testdata/HEAD", "pkg/apis/testdata/HEAD"];
 
-/// Kinds without a pair.
+/// Kinds without a test object.
 const WITHOUT: [&str; 1] = ["apiregistration.k8s.io/v1/APIService"];
 
-/// Kinds that belong to no resource or subresource.
+/// Kinds with a test object that belong to no resource or subresource.
 const BESIDES: [&str; 1] = ["v1/DeleteOptions"];
 
-/// Returns one line per kind, with columns separated by tabs: `apiVersion/Kind`, protobuf in hexadecimal,
-/// JSON.
+/// Returns the test data: one line per kind, with columns separated by tabs.
+///
+/// The columns are `apiVersion/Kind`, the protobuf in hexadecimal, and the JSON. `schema` is the table of
+/// fields, which names the kinds.
 pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
     let kinds = super::rows(schema)
         .filter(|row| !row.starts_with('\t'))
@@ -44,7 +47,7 @@ pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
     Ok(lines)
 }
 
-/// Returns the protobuf and the JSON of a kind.
+/// Reads the test object of a kind, and returns its protobuf and its JSON.
 fn pair(sources: &Sources, kind: &str) -> Result<(Vec<u8>, Vec<u8>)> {
     let name = file_name(kind);
     let folder = sources
@@ -60,8 +63,10 @@ fn pair(sources: &Sources, kind: &str) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((read("pb")?, read("json")?))
 }
 
-/// Returns the file name of a kind without its extension: `apps.v1.Deployment` for `apps/v1/Deployment`. The
-/// core group is called `core`.
+/// Returns the file name of a kind's test object, without the extension.
+///
+/// For example, the name is `apps.v1.Deployment` for `apps/v1/Deployment`. The core group is written as
+/// `core`.
 fn file_name(kind: &str) -> String {
     let dotted = kind.replace('/', ".");
     if kind.matches('/').count() == 1 {
@@ -71,15 +76,16 @@ fn file_name(kind: &str) -> String {
     }
 }
 
-/// Compresses the lines into a file.
+/// Writes the lines to a file, compressed with gzip.
 pub(super) fn write(path: &Path, lines: &str) -> Result<()> {
     let mut file = GzEncoder::new(Vec::new(), Compression::best());
     file.write_all(lines.as_bytes())?;
     std::fs::write(path, file.finish()?).with_context(|| format!("can't write {}", path.display()))
 }
 
-/// Fails unless a file contains these lines. Compressed bytes are not compared, because they depend on the
-/// compressor.
+/// Checks that a compressed file contains exactly these lines.
+///
+/// The compressed bytes are not compared, because they depend on the compressor.
 pub(super) fn check(path: &Path, lines: &str) -> Result<()> {
     let file = std::fs::File::open(path)
         .with_context(|| format!("can't read {}; run `cargo xtask kinds`", path.display()))?;

@@ -1,13 +1,13 @@
-//! The parts of the discovery documents that `cargo xtask kinds` uses.
+//! Types of the discovery documents, with the fields that `cargo xtask kinds` uses.
 //!
-//! They are the unaggregated documents (`APIGroupList`, `APIResourceList`). Unlike the aggregated document of
-//! the same release, they include the core group in the same format.
+//! The documents are unaggregated (`APIGroupList`, `APIResourceList`). Unlike the aggregated document of the
+//! same release, they describe the core group in the same format as the other groups.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// `/apis`: all groups except the core group.
+/// The document `/apis`, which lists all groups except the core group.
 #[derive(Debug, Deserialize)]
 pub(super) struct GroupList {
     pub(super) groups: Vec<Group>,
@@ -26,7 +26,7 @@ pub(super) struct Version {
     pub(super) version: String,
 }
 
-/// `/apis/GROUP/VERSION`: its resources and subresources.
+/// The document `/apis/GROUP/VERSION`, which lists the resources and subresources of one group version.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResourceList {
@@ -37,12 +37,12 @@ pub(super) struct ResourceList {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Resource {
-    /// `pods`, or `pods/status` for a subresource.
+    /// Name of the resource, such as `pods`, or of the subresource, such as `pods/status`.
     pub(super) name: String,
     pub(super) kind: String,
-    /// Present only if it differs from the group of the list, as for `pods/eviction`.
+    /// Group of the kind, such as `policy` for `pods/eviction`; `None` if the list's group and version apply.
     pub(super) group: Option<String>,
-    /// Present only if it differs from the version of the list.
+    /// Version of the kind; `None` if the list's group and version apply.
     pub(super) version: Option<String>,
     pub(super) singular_name: String,
     pub(super) namespaced: bool,
@@ -53,7 +53,7 @@ pub(super) struct Resource {
     pub(super) categories: Vec<String>,
 }
 
-/// The report of `go mod download -json` for one module.
+/// Report of `go mod download -json` for one module: the folder of the module, or an error.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Download {

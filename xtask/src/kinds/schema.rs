@@ -1,9 +1,7 @@
-//! The table of fields of `cargo xtask kinds`: the fields of the served kinds, with their strategies for a
-//! strategic merge patch.
+//! Generates the table of fields, with the strategies of each field for a strategic merge patch.
 //!
-//! Guarantees:
-//! - the table contains exactly the definitions that are reachable from the served kinds, sorted by name;
-//! - a field with an unsupported type is an error, so no field is omitted.
+//! The table contains exactly the OpenAPI definitions that are reachable from the served kinds, sorted by
+//! name. A field with an unsupported type is an error, so no field is omitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,10 +9,10 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
-/// The prefix of references to definitions.
+/// Prefix of references to definitions in the OpenAPI document.
 const DEFINITIONS: &str = "#/definitions/";
 
-/// The part of the OpenAPI v2 document that this module uses.
+/// The fields of the OpenAPI v2 document that this module uses.
 #[derive(Debug, Deserialize)]
 struct Document {
     definitions: BTreeMap<String, Definition>,
@@ -52,7 +50,9 @@ struct Property {
     merge_key: String,
 }
 
-/// Returns the table for the text of the document and the served kinds (`apiVersion/Kind`).
+/// Returns the table of fields.
+///
+/// `text` is the OpenAPI document, and `served` contains the served kinds as `apiVersion/Kind`.
 pub(super) fn table(module: &str, text: &str, served: &BTreeSet<String>) -> Result<String> {
     let document: Document =
         serde_json::from_str(text).context("swagger.json is not an OpenAPI v2 document")?;
@@ -108,8 +108,9 @@ impl Document {
             .with_context(|| format!("swagger.json refers to {name} and does not define it"))
     }
 
-    /// Returns the definitions that are reachable from `roots`, without those of scalars, which are part of
-    /// the fields.
+    /// Returns the names of the definitions that are reachable from `roots`.
+    ///
+    /// Definitions of scalars are omitted, because the rows of fields contain the scalar types.
     fn reachable<'a>(&'a self, roots: impl Iterator<Item = &'a str>) -> Result<BTreeSet<&'a str>> {
         let mut reached: BTreeSet<&str> = BTreeSet::new();
         let mut open: Vec<&str> = roots.collect();
@@ -167,7 +168,7 @@ impl Document {
 }
 
 impl Definition {
-    /// Returns whether the definition is a scalar, such as a quantity or a time.
+    /// Returns whether the definition is a scalar type, such as a quantity or a time.
     fn is_scalar(&self) -> bool {
         self.properties.is_empty()
             && self
@@ -182,7 +183,7 @@ impl Property {
         self.reference.as_deref()?.strip_prefix(DEFINITIONS)
     }
 
-    /// Returns the definition of the property, of its items or of its members.
+    /// Returns the name of the definition to which the property, its items or its members refer.
     fn target(&self) -> Option<&str> {
         let nested = self.items.as_deref().or(self.members.as_deref());
         self.reference().or_else(|| nested?.target())

@@ -1,14 +1,12 @@
-//! The table of messages of `cargo xtask kinds`: the served kinds in protobuf, and the JSON of each field in
-//! Go.
+//! Generates the table of messages: the protobuf fields of the served kinds, and their rules for JSON.
 //!
-//! Numbers and types are those of the `generated.proto` files of the pinned modules, which contain the full
-//! name of each type. Rules for omitted JSON members are those of the struct tags, because proto files do not
-//! contain them.
+//! Field numbers and types are those of the `generated.proto` files of the pinned modules, which contain the
+//! full name of each type. The rules for omitted JSON members are those of the Go struct tags, because proto
+//! files do not contain them.
 //!
-//! Guarantees:
-//! - the table contains exactly the messages that are reachable from the served kinds, sorted by name;
-//! - a field that only one of the two sources has is an error, and so is an unknown type with a method
-//!   `MarshalJSON`.
+//! The table contains exactly the messages that are reachable from the served kinds, sorted by name. It is an
+//! error if only the proto file or only the Go struct has a field. It is also an error if a type has a method
+//! `MarshalJSON` and is not in [`FORMS`].
 
 mod go_source;
 mod proto;
@@ -21,8 +19,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use go_source::{GoField, Package};
 use proto::ProtoField;
 
-/// The modules with the types of the served kinds. They are released together with Kubernetes, as `v0.x.y`
-/// for `v1.x.y`.
+/// Go modules that define the types of the served kinds.
+///
+/// Version `v0.x.y` of these modules is released together with Kubernetes `v1.x.y`.
 pub(super) const MODULES: [&str; 4] = [
     "k8s.io/api",
     "k8s.io/apimachinery",
@@ -30,10 +29,10 @@ pub(super) const MODULES: [&str; 4] = [
     "k8s.io/kube-aggregator",
 ];
 
-/// Messages of bodies that are not objects of a resource or a subresource.
+/// OpenAPI names of request bodies that are not objects of a resource or a subresource.
 const ROOTS: [&str; 1] = ["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
 
-/// Types with a method `MarshalJSON`, and the name of their form in the table.
+/// Types with a method `MarshalJSON`, and the names of their JSON forms in the table.
 const FORMS: [(&str, &str); 10] = [
     ("k8s.io.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", "json"),
@@ -65,27 +64,27 @@ const FORMS: [(&str, &str); 10] = [
     ),
 ];
 
-/// The form of a type whose JSON is that of one of its two fields.
+/// Name of the JSON form of a type that is written as one of its two fields.
 const EITHER: &str = "either";
 
-/// The scalar types of the fields of the served kinds.
+/// The scalar protobuf types that occur in the fields of the served kinds.
 const SCALARS: [&str; 6] = ["bool", "bytes", "double", "int32", "int64", "string"];
 
-/// The sources of one release.
+/// The Go modules of one Kubernetes release.
 pub(super) struct Sources {
     /// Name and folder of each module.
     pub(super) modules: Vec<(&'static str, PathBuf)>,
 }
 
-/// The messages of all proto files by full name, and their Go packages.
+/// The messages of all proto files, and the Go packages that define their types.
 #[derive(Default)]
 struct Library {
     messages: BTreeMap<String, Vec<ProtoField>>,
-    /// The Go packages by the name of the proto package.
+    /// The Go packages, by the name of the proto package.
     packages: BTreeMap<String, Package>,
 }
 
-/// Returns the table of messages. `schema` is the table of fields, which maps definitions to kinds.
+/// Returns the table of messages. `schema` is the table of fields, which contains the kinds of definitions.
 pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<String> {
     let mut library = Library::default();
     for (module, folder) in &sources.modules {
@@ -94,7 +93,9 @@ pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<St
     library.table(version, &kinds_of(schema))
 }
 
-/// Returns the messages of the kinds in a table of fields, with these kinds.
+/// Returns the names of the messages that describe kinds in the table of fields, with these kinds.
+///
+/// Adds the messages of [`ROOTS`], without kinds.
 fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
     let mut kinds: BTreeMap<String, Vec<&str>> =
         ROOTS.map(|root| (message_name(root), Vec::new())).into();
@@ -109,7 +110,9 @@ fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
     kinds
 }
 
-/// Returns the message of an OpenAPI definition: `k8s.io.kube_aggregator.x` for `io.k8s.kube-aggregator.x`.
+/// Returns the name of the protobuf message of an OpenAPI definition.
+///
+/// For example, the name is `k8s.io.kube_aggregator.x` for `io.k8s.kube-aggregator.x`.
 fn message_name(definition: &str) -> String {
     let name = definition.replace('-', "_");
     match name.strip_prefix("io.k8s.") {
@@ -133,7 +136,7 @@ fn header(version: &str) -> String {
 // === impl Library ===
 
 impl Library {
-    /// Reads every proto file below a module's folder.
+    /// Reads every file `generated.proto` in a module's folder and its subfolders.
     fn read(&mut self, module: &str, folder: &Path) -> Result<()> {
         let mut open = vec![folder.to_owned()];
         while let Some(folder) = open.pop() {
@@ -182,7 +185,7 @@ impl Library {
         Ok(table)
     }
 
-    /// Returns the form and the fields of a message.
+    /// Returns the JSON form of a message, and the table rows of its fields.
     fn message(&mut self, name: &str) -> Result<(&'static str, Vec<Row>)> {
         let fields = self.messages.get(name).context("no proto file has it")?;
         let (package, type_name) = name.rsplit_once('.').context("a name without a package")?;
@@ -211,7 +214,7 @@ impl Library {
     }
 }
 
-/// The line of a field, and the message to which it refers.
+/// The table row of a field, and the name of the message to which the field refers.
 struct Row {
     cells: [String; 4],
     target: Option<String>,
@@ -236,7 +239,7 @@ impl Row {
     }
 }
 
-/// Joins the fields of a proto message and of a struct by number.
+/// Returns the table rows of a message, from its proto fields and the Go fields with the same numbers.
 fn rows(fields: &[ProtoField], tags: &BTreeMap<u32, GoField>) -> Result<Vec<Row>> {
     let numbers: BTreeSet<u32> = fields.iter().map(|field| field.number).collect();
     ensure!(

@@ -1,7 +1,7 @@
-//! The archive of the program: one folder in a tar.gz file.
+//! Writes the release archive of `kubectl-informer`: one folder in a `.tar.gz` file.
 //!
-//! The same files produce the same bytes: entries are sorted, and owner and time are fixed.
-//! It needs GNU tar.
+//! The same files produce the same bytes, because entries are sorted, and the owner and the time of each
+//! entry are fixed. The module requires GNU tar and gzip.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::process;
 
-/// A file of the archive.
+/// A file that is copied into the archive.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The path of the file.
+    /// Path of the file on disk.
     pub(super) source: PathBuf,
-    /// Its name in the folder of the archive.
+    /// File name inside the folder of the archive.
     pub(super) name: &'static str,
 }
 
-/// Returns the files of the archive: the program, and documents without which it must not be distributed.
+/// Returns the files of the archive: the program, its README, the licences and the bill of materials.
 ///
-/// The command line has no subcommand that writes shell completions, so the archive has none.
+/// The archive has no shell completions, because the program has no subcommand that writes them.
 pub(super) fn entries(program: &Path, package: &Path, licences: &Path, sbom: &Path) -> [Entry; 5] {
     let entry = |source: PathBuf, name| Entry { source, name };
     [
@@ -34,18 +34,19 @@ pub(super) fn entries(program: &Path, package: &Path, licences: &Path, sbom: &Pa
     ]
 }
 
-/// Returns the name of the folder in the archive, and of the archive without its ending.
+/// Returns the name of the folder inside the archive, which is also the archive's file name without
+/// `.tar.gz`.
 pub(super) fn name(program: &str, version: &str, target: &str) -> String {
     format!("{program}-{version}-{target}")
 }
 
-/// Writes the archive `NAME.tar.gz` to `folder`, and reads it again.
+/// Writes the archive `NAME.tar.gz` to `folder`, checks its list of files, and returns its path.
 ///
-/// `seconds` is the time of all entries, since the epoch.
+/// `seconds` is the modification time of all entries, in seconds since the Unix epoch.
 ///
 /// # Errors
 ///
-/// A file can't be copied, tar fails, or the archive does not have exactly the entries.
+/// A file can't be copied, tar fails, or the files in the archive differ from `entries`.
 pub(super) fn write(
     folder: &Path,
     name: &str,

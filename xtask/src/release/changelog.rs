@@ -1,28 +1,28 @@
 //! Reads the section of `CHANGELOG.md` for a version, as release notes.
 //!
-//! Supported headings are `## 0.2.0`, `## [0.2.0] - 2026-12-01` and `## Unreleased`. It does not check
-//! whether the entries are complete.
+//! Supported headings are `## 0.2.0`, `## [0.2.0] - 2026-12-01` and `## Unreleased`. The module does not
+//! check whether the entries of a section are complete.
 
 use anyhow::{Context as _, Result, ensure};
 
-/// The heading of unreleased changes.
+/// Title of the changelog section for changes that are not released yet.
 const UNRELEASED: &str = "Unreleased";
 
-/// The changes of one version.
+/// The section of the changelog that describes the version of a release.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Section {
-    /// The entries, without the heading.
+    /// Entries of the section in Markdown, without the heading.
     pub(super) notes: String,
-    /// Whether the heading is the version, and not `Unreleased`.
+    /// Whether the heading names the version. `false` if the heading is `Unreleased`.
     pub(super) is_dated: bool,
 }
 
-/// Returns the section of this version or, if it is missing, that of unreleased changes.
+/// Returns the section for `version` or, if the changelog has none, the section of unreleased changes.
 ///
 /// # Errors
 ///
-/// Both are missing, the section has no entry, or there are unreleased changes in addition to the section of
-/// the version.
+/// - The returned section would have no entry.
+/// - The changelog has a section for `version`, and the section of unreleased changes has entries too.
 pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     let unreleased = find(changelog, UNRELEASED).unwrap_or_default();
     let Some(notes) = find(changelog, version) else {
@@ -49,7 +49,9 @@ pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     })
 }
 
-/// Returns the text between this heading and the next one of level 2; empty if it has no entry.
+/// Returns the text below the heading `title`, up to the next heading of level 2.
+///
+/// Returns an empty text if the section has no entry, and `None` if the changelog has no such heading.
 fn find(changelog: &str, title: &str) -> Option<String> {
     let mut lines = changelog.lines();
     lines.find(|line| heading(line) == Some(title))?;
@@ -60,7 +62,9 @@ fn find(changelog: &str, title: &str) -> Option<String> {
     Some(format!("{}\n", body.join("\n").trim()))
 }
 
-/// Returns the title of a heading of level 2, without brackets and date.
+/// Returns the title of a Markdown heading of level 2, without brackets and date.
+///
+/// Returns `None` for any other line.
 fn heading(line: &str) -> Option<&str> {
     let title = line.strip_prefix("## ")?;
     let title = title.split(" - ").next().unwrap_or(title).trim();
@@ -68,11 +72,11 @@ fn heading(line: &str) -> Option<&str> {
     Some(bare.unwrap_or(title))
 }
 
-/// Returns the version's section of the changelog in `root`.
+/// Reads `CHANGELOG.md` in the folder `root`, and returns the section for `version`.
 ///
 /// # Errors
 ///
-/// The file can't be read, or [`section`] rejects it.
+/// The file can't be read, or [`section`] returns an error.
 pub(super) fn read(root: &std::path::Path, version: &str) -> Result<Section> {
     let text = std::fs::read_to_string(root.join("CHANGELOG.md"))
         .context("can't read CHANGELOG.md; a release needs it")?;

@@ -1,4 +1,6 @@
-//! The commit that a release is made from: clean, and without a tag of the version on another commit.
+//! Reads the Git commit that a release is made from.
+//!
+//! The module rejects a working tree with changes, and a version whose tag is on another commit.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,21 +9,21 @@ use anyhow::{Result, bail, ensure};
 
 use super::process;
 
-/// A commit, which is also the state of the working tree.
+/// The current Git commit, whose files are those of the working tree.
 pub(super) struct Commit {
     pub(super) id: String,
-    /// Seconds since the epoch.
+    /// Commit time in seconds since the Unix epoch.
     pub(super) seconds: String,
-    /// The same time as in RFC 3339, in UTC.
+    /// Commit time in RFC 3339 format, in UTC.
     pub(super) time: String,
 }
 
 impl Commit {
-    /// Returns the current commit.
+    /// Returns the current commit of the Git repository in `root`.
     ///
     /// # Errors
     ///
-    /// Git fails, the working tree has changes, or the version is already tagged elsewhere.
+    /// Git fails, the working tree has uncommitted changes, or the tag of `version` is on another commit.
     pub(super) fn read(root: &Path, version: &str) -> Result<Commit> {
         let git = |arguments: &[&str]| {
             let mut git = Command::new("git");
@@ -56,7 +58,7 @@ impl Commit {
     }
 }
 
-/// Returns the tag of a version.
+/// Returns the name of the Git tag for a version, for example `v0.1.0`.
 pub(super) fn tag(version: &str) -> String {
     format!("v{version}")
 }

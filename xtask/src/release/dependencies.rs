@@ -1,7 +1,7 @@
-//! The packages of a program, resolved by `cargo tree` for one package and one target.
+//! Resolves the packages that a program is built from, with `cargo tree` for one package and one target.
 //!
-//! `cargo metadata` is not sufficient: it enables the features that any member of the workspace needs, so it
-//! includes packages that the program does not contain.
+//! `cargo metadata` is not sufficient, because it enables the features that any workspace member needs. Its
+//! output would include packages that the program does not contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,29 +12,30 @@ use anyhow::{Context as _, Result};
 use super::packages::Id;
 use super::process;
 
-/// Each package with the packages that it depends on.
+/// Map from each package to the packages that it directly depends on.
 pub(super) type Tree = BTreeMap<Id, BTreeSet<Id>>;
 
-/// The packages of a program.
+/// The packages that a program is built from.
 pub(super) struct Resolved {
-    /// All packages of the build, including the program itself.
+    /// All packages that the build needs, including the package of the program.
     pub(super) built: Tree,
-    /// The packages whose code the program contains, without build scripts and procedural macros.
+    /// Packages whose code the program contains. Packages that only build scripts or procedural macros need
+    /// are excluded.
     pub(super) linked: Tree,
 }
 
-/// Resolves a package for a target.
+/// Resolves the dependencies of `package` for the target triple `target`.
 ///
 /// # Errors
 ///
-/// Cargo fails, or its output has an unknown form.
+/// Cargo fails, or its output has an unknown format.
 pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolved> {
     let tree = |edges: &str| {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(root).args(["tree", "--locked"]);
         cargo.args(["--package", package, "--target", target]);
         cargo.args(["--edges", edges, "--prefix", "depth"]);
-        // The default format starts like this, but may change.
+        // The default format starts with the same text, but a later version of Cargo may change it.
         cargo.args(["--charset", "ascii", "--format", "\t{p}"]);
         parse(&process::output(&mut cargo)?)
     };
@@ -44,7 +45,7 @@ pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolv
     })
 }
 
-/// Parses lines of depth, tab, name and version.
+/// Parses the output of `cargo tree`, with the depth, a tab, the name and the version in each line.
 ///
 /// # Errors
 ///

@@ -1,7 +1,9 @@
-//! The licences of the packages in the program, as one text for the archive.
+//! Combines the licences of the packages that `kubectl-informer` contains into one text.
 //!
-//! MIT, BSD, ISC and other licences require their text and copyright notice in each copy of a program. The
-//! texts are those of the files in the packages. Equal texts are listed once.
+//! The release archive includes this text.
+//!
+//! MIT, BSD, ISC and other licences require that each copy of a program contains their text and copyright
+//! notice. The module reads the texts from the files of the packages, and lists equal texts once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +13,7 @@ use anyhow::{Context as _, Result};
 
 use super::packages::Package;
 
-/// Prefixes of the names of files with a licence or a notice, in capitals.
+/// Upper-case prefixes of the names of files with a licence or a copyright notice.
 const NAMES: [&str; 6] = [
     "LICENSE",
     "LICENCE",
@@ -21,10 +23,10 @@ const NAMES: [&str; 6] = [
     "UNLICENSE",
 ];
 
-/// The note for a package without such a file.
+/// Note for a package that has no file with a licence text.
 const NO_TEXT: &str = "; its package has no text of a licence";
 
-/// Returns the text for these packages.
+/// Returns one text with the names of all `packages`, their licences, and the texts of the licences.
 ///
 /// # Errors
 ///
@@ -42,7 +44,7 @@ pub(super) fn text(program: &str, packages: &[&Package]) -> Result<String> {
     Ok(render(program, packages, &files))
 }
 
-/// Returns the files with licences in a package's folder, by name.
+/// Reads the licence files in a package's folder, and returns their contents by file name.
 fn read(folder: &Path) -> Result<BTreeMap<String, String>> {
     let failed = || format!("can't read the licences in {}", folder.display());
     let mut files = BTreeMap::new();
@@ -58,7 +60,7 @@ fn read(folder: &Path) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-/// Renders the text. `files` contains titles and texts.
+/// Renders the list of `packages`, then the licence texts. Each item of `files` is a title and a text.
 fn render(program: &str, packages: &[&Package], files: &[(String, String)]) -> String {
     let mut titles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (title, text) in files {

@@ -1,13 +1,13 @@
 //! Checks the manifests of published packages for the requirements of crates.io and docs.rs.
 //!
-//! It does not check whether categories exist. crates.io ignores unknown ones.
+//! The module does not check whether a category exists, because crates.io ignores unknown categories.
 
 use super::packages::Package;
 
-/// Maximum number of keywords, and of categories, that crates.io accepts for a package.
+/// Maximum number of keywords that crates.io accepts for a package. Categories have the same maximum.
 const LABELS_MAX: usize = 5;
 
-/// Returns the problems of a manifest, one line per finding.
+/// Returns the problems in the manifest of `package`, one line of text for each problem.
 pub(super) fn findings(package: &Package) -> Vec<String> {
     let mut findings = Vec::new();
     let fields = [
@@ -40,7 +40,9 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Returns findings for dependencies on packages of this workspace that do not require the current version.
+/// Returns a line for each dependency inside the workspace that does not require the version of `package`.
+///
+/// Dev-dependencies are exempt.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     let required = format!("^{}", package.version);
     let own = package.dependencies.iter().filter(move |dependency| {
@@ -53,8 +55,9 @@ fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns findings for features of a library that docs.rs does not document. Internal features, which start
-/// with `__`, are exempt.
+/// Returns a line for each feature of a library that docs.rs does not document.
+///
+/// The feature `default` and internal features, which start with `__`, are exempt.
 fn documented(package: &Package) -> Vec<String> {
     let is_library = package
         .targets
@@ -71,7 +74,7 @@ fn documented(package: &Package) -> Vec<String> {
         .filter_map(|feature| feature.as_str())
         .collect();
     let features = package.features.keys().filter(|feature| {
-        // A feature of an optional dependency has no name of its own.
+        // `default` has no API of its own, and a feature that starts with `__` is internal.
         feature.as_str() != "default" && !feature.starts_with("__")
     });
     let missing = features.filter(|feature| !listed.contains(&feature.as_str()));

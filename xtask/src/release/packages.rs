@@ -1,6 +1,7 @@
-//! The packages of the workspace and their dependencies, from `cargo metadata` and `Cargo.lock`.
+//! Reads the packages of the workspace and their dependencies from `cargo metadata` and `Cargo.lock`.
 //!
-//! Features and targets are ignored: `cargo metadata` lists the dependencies of all members and targets.
+//! The module does not filter by features or targets. `cargo metadata` lists the dependencies of all
+//! workspace members for all targets.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,10 @@ use serde_json::Value;
 
 use super::process;
 
-/// Name and version. They identify a package in a `Cargo.lock` with a single registry.
+/// Name and version of a package, which identify the package in a `Cargo.lock` with a single registry.
 pub(super) type Id = (String, String);
 
-/// The part of `cargo metadata` that a release uses.
+/// The part of the `cargo metadata` output that a release uses.
 #[derive(Deserialize)]
 pub(super) struct Metadata {
     packages: Vec<Package>,
@@ -23,10 +24,10 @@ pub(super) struct Metadata {
     pub(super) target_directory: PathBuf,
 }
 
-/// A package of the workspace or a dependency.
+/// A package of the workspace or a dependency, as `cargo metadata` describes the package.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct Package {
-    /// Cargo's id of the package, which includes its source.
+    /// Package id of Cargo, which includes the source of the package.
     #[serde(rename = "id")]
     pub(super) key: String,
     pub(super) name: String,
@@ -41,21 +42,21 @@ pub(super) struct Package {
     pub(super) dependencies: Vec<Dependency>,
     pub(super) targets: Vec<Target>,
     pub(super) manifest_path: PathBuf,
-    /// The table `package.metadata`.
+    /// Content of the manifest's table `[package.metadata]`.
     #[serde(default)]
     pub(super) metadata: Value,
-    /// Allowed registries; `None` allows all.
+    /// Registries that the package may be published to. `None` allows all registries.
     pub(super) publish: Option<Vec<String>>,
 }
 
 #[derive(Clone, Deserialize)]
 pub(super) struct Dependency {
     pub(super) name: String,
-    /// The required version, `^0.1.0`.
+    /// Version requirement, for example `^0.1.0`.
     pub(super) req: String,
-    /// `None` for a normal dependency, otherwise `dev` or `build`.
+    /// Kind of the dependency: `None` for a normal dependency, otherwise `dev` or `build`.
     pub(super) kind: Option<String>,
-    /// The folder, for a dependency of this workspace.
+    /// Folder of the dependency, or `None` if it is outside of this workspace.
     pub(super) path: Option<PathBuf>,
 }
 
@@ -65,7 +66,7 @@ pub(super) struct Target {
 }
 
 impl Package {
-    /// Returns the folder of its manifest.
+    /// Returns the folder that contains the `Cargo.toml` of the package.
     pub(super) fn folder(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(&self.manifest_path)
     }
@@ -76,11 +77,11 @@ impl Package {
 }
 
 impl Metadata {
-    /// Reads the metadata of the workspace in `root`.
+    /// Returns the output of `cargo metadata` for the workspace in `root`.
     ///
     /// # Errors
     ///
-    /// Cargo fails, for example because `Cargo.lock` is out of date.
+    /// Cargo fails, for example because `Cargo.lock` is out of date, or its output has an unknown format.
     pub(super) fn read(root: &Path) -> Result<Metadata> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(root);
@@ -88,24 +89,24 @@ impl Metadata {
         serde_json::from_str(&json).context("the output of cargo metadata has an unknown form")
     }
 
-    /// Returns the packages that `cargo publish --workspace` uploads.
+    /// Returns the workspace packages that `cargo publish --workspace` uploads.
     pub(super) fn published(&self) -> impl Iterator<Item = &Package> {
         let members = &self.workspace_members;
         let packages = self.packages.iter();
         packages.filter(|package| package.publish.is_none() && members.contains(&package.key))
     }
 
-    /// Returns all packages by name and version.
+    /// Returns all packages, including dependencies, by name and version.
     pub(super) fn by_id(&self) -> BTreeMap<Id, &Package> {
         let packages = self.packages.iter();
         packages.map(|package| (package.id(), package)).collect()
     }
 
-    /// Returns the common version of the published packages.
+    /// Returns the version that all published packages share.
     ///
     /// # Errors
     ///
-    /// They differ, or no package is published.
+    /// The published packages have different versions, or no package is published.
     pub(super) fn version(&self) -> Result<String> {
         let mut versions: Vec<_> = self.published().map(|it| &it.version).collect();
         versions.dedup();
@@ -117,7 +118,7 @@ impl Metadata {
     }
 }
 
-/// Returns the SHA-256 of each package of a registry, from the text of `Cargo.lock`.
+/// Returns the SHA-256 checksum of each registry package in `lock`, the text of `Cargo.lock`.
 pub(super) fn checksums(lock: &str) -> BTreeMap<Id, String> {
     let entries = lock.split("[[package]]").skip(1);
     let checksums = entries.filter_map(|entry| {
@@ -127,7 +128,7 @@ pub(super) fn checksums(lock: &str) -> BTreeMap<Id, String> {
     checksums.collect()
 }
 
-/// Returns the value of `key = "value"`.
+/// Returns the value of the first line `key = "value"` in `entry`, or `None` if there is no such line.
 fn value(entry: &str, key: &str) -> Option<String> {
     entry.lines().find_map(|line| {
         let (name, value) = line.split_once(" = ")?;

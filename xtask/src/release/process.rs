@@ -1,14 +1,17 @@
-//! Runs the programs of a release. A failure is an error with the reason and, if possible, the next step.
+//! Runs the external programs that a release needs, such as `cargo`, `git` and `tar`.
+//!
+//! A failure is returned as an error with the command, the reason and, if possible, the next step.
 
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Runs a program that prints its own errors, and shows its output.
+/// Runs a program that writes its output and errors directly to the terminal.
 ///
 /// # Errors
 ///
-/// The program can't be run, or it fails; `next` is the next step.
+/// The program can't be run, or it fails. After a failure, the error ends with `next`, the step that the user
+/// should try.
 pub(super) fn run(command: &mut Command, next: &str) -> Result<()> {
     let line = line(command);
     let status = command
@@ -25,7 +28,8 @@ pub(super) fn run(command: &mut Command, next: &str) -> Result<()> {
 ///
 /// # Errors
 ///
-/// The program can't be run, or it fails. The error contains its standard error.
+/// The program can't be run, it fails, or its output is not UTF-8. The error of a failed program contains its
+/// standard error output.
 pub(super) fn output(command: &mut Command) -> Result<String> {
     let line = line(command);
     let output = command
@@ -40,7 +44,7 @@ pub(super) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` did not write UTF-8"))
 }
 
-/// Formats the command as a shell command line, with the program's name instead of its path.
+/// Formats `command` as a shell command line, with the program's file name instead of its path.
 fn line(command: &Command) -> String {
     let path = std::path::Path::new(command.get_program());
     let name = path.file_name().unwrap_or(path.as_os_str());

@@ -1,7 +1,7 @@
-//! The software bill of materials of the program, as CycloneDX 1.5 in JSON.
+//! Generates the software bill of materials (SBOM) of `kubectl-informer`, as CycloneDX 1.5 in JSON.
 //!
-//! The same commit produces the same bytes: the document has no serial number, and its time is that of the
-//! commit. A component that only the build needs has the scope `excluded`.
+//! The same commit produces the same bytes. The document has no serial number, and its timestamp is the
+//! commit time. A component that the build needs but the program does not contain has the scope `excluded`.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use serde_json::{Value, json};
 use super::dependencies::Resolved;
 use super::packages::{Id, Package};
 
-/// The program that the document describes.
+/// The program that the bill of materials describes.
 pub(super) struct Subject<'a> {
-    /// The name of the program.
+    /// Name of the program.
     pub(super) program: &'a str,
-    /// The package of the program.
+    /// Package that the program is built from.
     pub(super) package: &'a Package,
     pub(super) target: &'a str,
-    /// The time of the commit, as in RFC 3339.
+    /// Commit time in RFC 3339 format.
     pub(super) time: &'a str,
 }
 
-/// Returns the document as JSON.
+/// Returns the bill of materials of `subject` as a CycloneDX document.
 ///
 /// # Errors
 ///
-/// A package of the tree is unknown.
+/// A package in `resolved` is missing in `packages`.
 pub(super) fn document(
     subject: &Subject<'_>,
     resolved: &Resolved,
@@ -99,7 +99,7 @@ fn described(package: &Package, kind: &str) -> Value {
     component
 }
 
-/// Returns the package URL, which also identifies a component within the document.
+/// Returns the package URL of a package, which also identifies its component in the document.
 fn reference((name, version): &Id) -> String {
     // `+` is the only character of names and versions that a package URL escapes.
     format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))

@@ -1,4 +1,4 @@
-//! Tests of a release as a whole, on this workspace.
+//! Tests of the release command with the packages of this workspace.
 
 use super::*;
 

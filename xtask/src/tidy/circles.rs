@@ -1,8 +1,8 @@
-//! Rule `import-circle`: modules with the same parent do not import each other in a circle, in any crate.
+//! Rule `import-circle`: sibling modules of a crate do not import each other in a circle.
 //!
-//! A module imports a sibling if the module, or a module inside it, names a path into the sibling, or a name
-//! that a module re-imports from the sibling. A parent and its modules may import each other. Tests are
-//! exempt.
+//! Siblings are modules with the same parent. A module imports a sibling if its code, or the code of a module
+//! inside it, contains a path into the sibling. A path also counts if it contains a name that another module
+//! imports from the sibling. A parent and its child modules may import each other. Test code is exempt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,12 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-circle";
 
-/// The modules of a crate by path, with the paths that each names.
+/// The modules of a crate: a map from the path of a module to all paths that its code contains.
 type Modules<'a> = BTreeMap<Vec<&'a str>, Vec<NamedPath<'a>>>;
 
-/// An import between two modules of one parent, with its file and line.
+/// An import of the sibling module `to` by the module `from`, or by a module inside `from`.
+///
+/// `file` is the path of the importing module, and `line` is the line of the import.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Import<'a> {
     parent: Vec<&'a str>,
@@ -26,12 +28,12 @@ struct Import<'a> {
     line: usize,
 }
 
-/// Reports the circles of all crates.
+/// Returns a finding for each import circle in any of the crates.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     Crate::all(sources).iter().flat_map(circles).collect()
 }
 
-/// Reports the circles of one crate.
+/// Returns a finding for each import circle in a crate.
 fn circles(krate: &Crate<'_>) -> Vec<Finding> {
     let sources: Vec<_> = krate
         .files
@@ -66,7 +68,7 @@ fn circles(krate: &Crate<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns all imports between modules of one parent, sorted.
+/// Returns all imports of sibling modules, sorted.
 fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     let mut imports = BTreeSet::new();
     for (file, named) in modules {
@@ -95,7 +97,9 @@ fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     imports
 }
 
-/// Returns the origin of `target`, if it is a name that a module imports.
+/// Returns the path in the `use` declaration that imports `target` into its module.
+///
+/// Returns `None` if `target` is not an imported name.
 fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str>> {
     let lengths = (0..target.len()).rev();
     let mut prefixes = lengths.map(|length| target.split_at(length));
@@ -105,7 +109,7 @@ fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str
     Some(import.resolve_import(module))
 }
 
-/// Returns the modules in the circle of an import; empty if the import is in no circle.
+/// Returns the sibling modules of the circle that contains `import`, or an empty set if there is no circle.
 fn circle<'a>(imports: &BTreeSet<Import<'a>>, import: &Import<'a>) -> BTreeSet<&'a str> {
     let reachable = |start: &'a str| {
         let mut reached = BTreeSet::new();

@@ -1,25 +1,26 @@
-//! The crates of the workspace: folders, roots and files.
+//! Finds the crates of the workspace: their folders, root files and source files.
 //!
-//! A crate is a folder with `lib.rs`, `main.rs` or both. A library and a program in one folder are one crate
-//! with two roots. Test files, and therefore test crates, are not included.
+//! A crate is a folder with `lib.rs`, `main.rs` or both. A library and a program in the same folder are one
+//! crate with two root files. Test files are excluded, and so are crates that consist of test files.
 
 use std::collections::BTreeSet;
 
 use super::rust::Source;
 
-/// The file names of crate roots, the library first.
+/// File names of crate roots: the root of a library, then the root of a program.
 pub(super) const ROOTS: [&str; 2] = ["lib.rs", "main.rs"];
 
-/// One crate.
+/// A crate of the workspace, with its source files.
 pub(super) struct Crate<'a> {
-    /// The path from the workspace root, without a trailing `/`.
+    /// Path of the folder that contains the crate root, relative to the workspace root, without a trailing
+    /// `/`.
     pub(super) folder: &'a str,
-    /// The files below the folder, with their paths relative to it.
+    /// Source files below the folder, except test files. The string is the path relative to the folder.
     pub(super) files: Vec<(&'a str, &'a Source<'a>)>,
 }
 
 impl<'a> Crate<'a> {
-    /// Returns all crates, sorted by folder.
+    /// Returns the crates that `sources` contain, sorted by folder.
     pub(super) fn all(sources: &'a [Source<'a>]) -> Vec<Crate<'a>> {
         let files = || sources.iter().filter(|source| !source.is_test_file());
         let folders: BTreeSet<&str> = files()
@@ -41,7 +42,7 @@ impl<'a> Crate<'a> {
         crates.collect()
     }
 
-    /// Returns a file by its path relative to the folder.
+    /// Returns the source file at the path `name`, relative to the folder of the crate.
     pub(super) fn file(&self, name: &str) -> Option<&'a Source<'a>> {
         let mut files = self.files.iter();
         files.find(|(file, _)| *file == name).map(|(_, file)| *file)

@@ -1,17 +1,19 @@
-//! A finding of a rule: the place, the rule, and what to change.
+//! Defines [`Finding`], a rule violation with its file, its line and advice for the author.
+//!
+//! A finding is displayed as `path:line: rule: advice`.
 
 use std::fmt;
 
-/// A violation of a rule. Findings are ordered by path, then line.
+/// A violation of a rule of `cargo xtask tidy`. Findings are ordered by path, then by line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
-    /// The path from the workspace root, with `/`.
+    /// Path of the file, relative to the workspace root, with `/` as separator.
     pub(super) path: String,
-    /// Counted from 1.
+    /// Line of the violation, counted from 1.
     pub(super) line: usize,
-    /// The short name of the rule.
+    /// Short name of the rule, for example `dead-link`.
     pub(super) rule: &'static str,
-    /// The problem and its correction.
+    /// Description of the problem and of its correction.
     pub(super) advice: String,
 }
 

@@ -1,9 +1,10 @@
 //! Rule `import-order`: modules import only modules that the crate root declares above them.
 //!
-//! The list of modules in the root is then the order in which data flows. The rule applies to paths with
-//! `crate::x`, or with `super::` up to the root. In a crate with `lib.rs` and `main.rs`, each module belongs
-//! to the root that declares it; the program names the library by its crate name. Roots and tests are exempt.
-//! Modules may not use items that a root defines or re-exports.
+//! The module list of the crate root is therefore also the order in which data flows. The rule checks paths
+//! that start with `crate::`, and `super::` paths that lead to the root. In a crate with `lib.rs` and
+//! `main.rs`, the order for a module is that of the root that declares the module. The program names the
+//! library by its crate name. A module may not use an item that a root defines or re-exports. Crate roots and
+//! test code are exempt.
 
 use super::crates::{Crate, ROOTS};
 use super::finding::Finding;
@@ -12,18 +13,18 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-order";
 
-/// The folder of further programs of a crate. Each file is a root without modules.
+/// Folder of a crate's additional programs. Each file in the folder is a crate root without modules.
 const PROGRAMS: &str = "bin/";
 
-/// The modules of a crate, in the order of one of its roots.
+/// The top-level modules of a crate, in the order in which a crate root declares them.
 struct Order<'a> {
-    /// `lib.rs` or `main.rs`.
+    /// File name of the crate root: `lib.rs` or `main.rs`.
     root: &'a str,
     modules: Vec<String>,
 }
 
 impl Order<'_> {
-    /// Reads the `mod` lines of a crate root.
+    /// Reads the module order from the `mod` lines of the crate root `source`, whose file name is `root`.
     fn of<'a>(root: &'a str, source: &Source<'_>) -> Order<'a> {
         let code = source.production();
         let tokens = tokens(&code);
@@ -44,7 +45,7 @@ impl Order<'_> {
     }
 }
 
-/// Reports all imports that violate the order, in all crates.
+/// Returns a finding for each import that violates the module order of its crate.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     Crate::all(sources)
         .iter()

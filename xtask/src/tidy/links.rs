@@ -1,7 +1,7 @@
-//! Rule `dead-link`: relative links in Markdown refer to existing files or folders, and anchors to headings.
+//! Rule `dead-link`: relative links in Markdown lead to existing files, folders and headings.
 //!
-//! Links with a scheme are not checked. In `crates`, where rustdoc includes Markdown, rustdoc checks links to
-//! items.
+//! The rule does not check links with a scheme, such as `https://`. In Markdown files below `crates`, it also
+//! skips links to Rust items. rustdoc includes these files and checks such links.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::tree::Tree;
 
 const RULE: &str = "dead-link";
 
-/// Reports all dead links.
+/// Returns a finding for each dead link in a Markdown file.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (document, text) in tree.files("md") {
@@ -30,7 +30,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns the problem of a relative link, if any.
+/// Returns the problem with the relative link `target` in `document`, or `None` for a valid link.
 fn wrong(tree: &Tree, document: &str, target: &str) -> Option<String> {
     let (path, anchor) = match target.split_once('#') {
         Some((path, anchor)) => (path, Some(anchor)),
@@ -58,13 +58,15 @@ fn missing(place: &str, anchor: &str, anchors: &BTreeSet<String>) -> String {
     format!("`{place}` has no such heading{hint}")
 }
 
-/// Returns the path of a link from the workspace root, or `None` if it is outside of the workspace.
+/// Resolves the link `path` in `document` to a path relative to the workspace root.
+///
+/// Returns `None` if the link leads out of the workspace.
 fn resolve(document: &str, path: &str) -> Option<String> {
     let mut parts: Vec<_> = match path.strip_prefix('/') {
         Some(_) => Vec::new(),
         None => document.split('/').collect(),
     };
-    // The file name of the document.
+    // Removes the file name of the document.
     parts.pop();
     for part in path.split('/') {
         match part {
@@ -86,7 +88,7 @@ fn has_scheme(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
-/// Returns whether rustdoc resolves the target as an item, such as `crate::Snapshot` or `fn@take()`.
+/// Returns whether a link target has the form of a Rust item, such as `crate::Snapshot` or `fn@take()`.
 fn is_item(target: &str) -> bool {
     let name = target.split('#').next().unwrap_or_default();
     let in_name = |c: char| c.is_ascii_alphanumeric() || "_:@!()<>".contains(c);

@@ -1,15 +1,18 @@
-//! Rule `stale-listing`: code in documents matches the source files.
+//! Rule `stale-listing`: code blocks in Markdown files match the source files that they quote.
 //!
-//! After a line `<!-- from: PATH -->`, the fenced block contains consecutive lines of that file; they may be
-//! indented further in the file. After a line `<!-- diff: BEFORE AFTER -->`, the block is the complete output
-//! of `diff -u` for the two files.
+//! - After a line `<!-- from: PATH -->`, the fenced code block contains consecutive lines of the file `PATH`.
+//!   The lines may have additional indentation in the file.
+//! - After a line `<!-- diff: BEFORE AFTER -->`, the fenced code block is the complete output of `diff -u`
+//!   for the two files.
+//!
+//! The rule does not check other code blocks.
 
 use super::finding::Finding;
 use crate::tree::Tree;
 
 const RULE: &str = "stale-listing";
 
-/// Reports all blocks that do not match their comment.
+/// Returns a finding for each quoting comment whose code block is missing or does not match.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (document, text) in tree.files("md") {
@@ -28,7 +31,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The origin of a block, from the comment before it.
+/// The source files of a code block, from the comment before the block.
 enum Claim<'a> {
     From(&'a str),
     Diff(&'a str, &'a str),
@@ -44,7 +47,7 @@ impl<'a> Claim<'a> {
         Some(Self::Diff(before, after))
     }
 
-    /// Returns the problem of a block, if any.
+    /// Returns the problem with a code block, or `None` if the block matches its source files.
     fn check(&self, tree: &Tree, block: &[&str]) -> Option<String> {
         let read = |path: &str| {
             let text = tree.text(path).map(|text| text.lines().collect::<Vec<_>>());
@@ -66,14 +69,15 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// Returns the lines of the fenced block at the start of `lines`, if there is one.
+/// Returns the lines inside the fenced code block at the start of `lines`, or `None` without such a block.
 fn block<'a, 'b>(lines: &'b [&'a str]) -> Option<&'b [&'a str]> {
     let (first, rest) = lines.split_first()?;
     let end = rest.iter().position(|line| *line == "```")?;
     first.starts_with("```").then(|| &rest[..end])
 }
 
-/// Returns whether a file contains these lines consecutively, all with the same additional indentation.
+/// Returns whether `file` contains the lines of `block` consecutively, all with the same additional
+/// indentation.
 fn stands_in(block: &[&str], file: &[&str]) -> bool {
     let Some(first) = block.first() else {
         return false;
@@ -89,7 +93,7 @@ fn stands_in(block: &[&str], file: &[&str]) -> bool {
     })
 }
 
-/// Returns whether a unified diff transforms one file into the other completely.
+/// Returns whether the unified diff `diff` contains all differences between the files `old` and `new`.
 fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
     let Some(first) = diff.iter().position(|line| line.starts_with("@@ ")) else {
         return false;
@@ -115,7 +119,9 @@ fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
     from.eq(to)
 }
 
-/// Returns the first line of a hunk in the old file, counted from 1: 7 for `@@ -7,3 +7,4 @@`.
+/// Returns the start of a hunk in the old file, as a line number counted from 1.
+///
+/// The result for `@@ -7,3 +7,4 @@` is 7, and that for a line which is not a hunk header is `None`.
 fn hunk_start(line: &str) -> Option<usize> {
     let ranges = line.strip_prefix("@@ -")?;
     let digits = ranges.split_once([',', ' '])?.0;

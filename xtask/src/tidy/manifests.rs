@@ -1,14 +1,14 @@
 //! Rule `dev-version`: a dev-dependency on a crate of this workspace has a path and no version.
 //!
-//! With a version, the other crate must be published first, so two crates that test each other can't be
-//! published.
+//! Cargo requires that a dev-dependency with a version is published first. Two crates that use each other in
+//! their tests could then not be published.
 
 use std::collections::BTreeSet;
 
 use super::finding::Finding;
 use crate::tree::Tree;
 
-/// A line `key = value` and its table.
+/// A line `key = value` of a manifest, with the TOML table that contains the line.
 pub(super) struct Entry<'a> {
     pub(super) table: &'a str,
     pub(super) key: &'a str,
@@ -16,7 +16,9 @@ pub(super) struct Entry<'a> {
     pub(super) line: usize,
 }
 
-/// Reports dev-dependencies on crates of this workspace that have a version, directly or from the workspace.
+/// Returns a finding for each dev-dependency on a crate of this workspace that has a version.
+///
+/// A version that is inherited from the workspace counts as a version.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let manifests = || {
         tree.files("toml")
@@ -34,7 +36,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns the entries of a manifest. It must have one entry per line, as Cargo writes it.
+/// Returns all `key = value` lines of a manifest. A value that spans several lines is not supported.
 pub(super) fn entries(manifest: &str) -> impl Iterator<Item = Entry<'_>> {
     let mut table = "";
     manifest

@@ -1,19 +1,20 @@
-//! Reads prose, links and anchors from Markdown.
+//! Extracts prose, links and anchors from Markdown.
 //!
-//! Lines are counted from 1 and keep their numbers. Supported are inline links, images, link definitions, and
-//! headings that start with `#`. Links in HTML and underlined headings are not supported.
+//! Line numbers are counted from 1 and are those of the original document. The module supports inline links,
+//! images, link definitions, and headings that start with `#`. It does not support links in HTML and
+//! underlined headings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A link in a document.
+/// A link in a Markdown document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Link<'a> {
     pub(super) line: usize,
-    /// Path and anchor, without a title.
+    /// Path and anchor that the link refers to, without the title of the link.
     pub(super) target: &'a str,
 }
 
-/// Returns the text without fenced blocks and code spans.
+/// Returns the document without fenced code blocks and code spans. The line numbers do not change.
 pub(super) fn prose(markdown: &str) -> String {
     let mut kept = String::with_capacity(markdown.len());
     for line in unfenced(markdown) {
@@ -23,7 +24,7 @@ pub(super) fn prose(markdown: &str) -> String {
     kept
 }
 
-/// Returns the links of a text from [`prose`].
+/// Returns the links in `prose`, a text that the function [`prose`] returned.
 pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
     for (index, line) in prose.lines().enumerate() {
@@ -37,7 +38,7 @@ pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     links
 }
 
-/// Returns the anchors of a document on GitHub: one per heading, and those of `<a id="…">`.
+/// Returns the anchors of a document on GitHub: one per heading, and those of `<a id="…">` or `<a name="…">`.
 pub(super) fn anchors(markdown: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut repeats = BTreeMap::new();
@@ -59,7 +60,7 @@ pub(super) fn anchors(markdown: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Returns all lines. Lines of fenced blocks are empty.
+/// Returns all lines of a document, with an empty line for each line of a fenced code block.
 fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     markdown.lines().map(move |line| {
@@ -69,7 +70,7 @@ fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the length of a link's target, up to the closing bracket.
+/// Returns the length of the link target at the start of `rest`, up to the closing parenthesis.
 fn closing(rest: &str) -> usize {
     let mut open = 0_usize;
     let end = rest.find(|c| match c {
@@ -86,7 +87,9 @@ fn closing(rest: &str) -> usize {
     end.unwrap_or(rest.len())
 }
 
-/// Returns the target of a line `[label]: target`. Footnotes are not links.
+/// Returns the target of a link definition `[label]: target`.
+///
+/// Returns `None` for a footnote and for any other line.
 fn definition(line: &str) -> Option<&str> {
     let (label, target) = line.strip_prefix('[')?.split_once("]: ")?;
     (!label.starts_with('^') && !label.contains(']')).then_some(target)
@@ -98,7 +101,7 @@ fn without_title(target: &str) -> &str {
     path.trim_start_matches('<').trim_end_matches('>')
 }
 
-/// Returns the text of a heading, without the targets of its links.
+/// Returns the text of a heading without the targets of its links, or `None` if `line` is not a heading.
 fn heading(line: &str) -> Option<String> {
     let text = line.trim_start_matches('#');
     let level = line.len() - text.len();
@@ -113,7 +116,9 @@ fn heading(line: &str) -> Option<String> {
     Some(heading)
 }
 
-/// Returns the anchor of a heading: lower case, only letters, digits, `-` and `_`, and a `-` for each space.
+/// Returns the anchor that GitHub generates for a heading.
+///
+/// The anchor is in lower case. It contains only letters, digits, `-` and `_`, with a `-` for each space.
 fn slug(heading: &str) -> String {
     let lower = heading.to_lowercase();
     let kept = lower.chars().filter_map(|c| match c {

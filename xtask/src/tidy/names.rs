@@ -1,14 +1,14 @@
-//! Rules `file-name` and `opening`: file names describe the content, and files start with a module doc.
+//! Rules `file-name` and `opening`: file names describe the content, and files start with a `//!` comment.
 
 use super::finding::Finding;
 use super::rust::Source;
 
-/// File names that do not describe a subject.
+/// Banned names of files and folders, which do not describe the content.
 const BANNED: [&str; 8] = [
     "utils", "util", "common", "helpers", "misc", "types", "manager", "base",
 ];
 
-/// Reports a banned name of a file or a folder, and `mod.rs`.
+/// Returns a finding if `path` contains a banned file or folder name, or is that of a `mod.rs`.
 pub(super) fn check(path: &str) -> Option<Finding> {
     if path.ends_with("/mod.rs") {
         let advice =
@@ -21,7 +21,7 @@ pub(super) fn check(path: &str) -> Option<Finding> {
     Some(Finding::new(path, 1, "file-name", advice))
 }
 
-/// Reports a file that does not start with `//!`.
+/// Returns a finding if the file does not start with `//!`.
 pub(super) fn opening(source: &Source<'_>) -> Option<Finding> {
     let advice = "start the file with `//!` and its guarantees";
     (!source.text.starts_with("//!")).then(|| Finding::new(source.path, 1, "opening", advice))

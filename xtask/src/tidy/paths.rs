@@ -1,23 +1,26 @@
-//! Reads the paths in Rust code, and resolves them to modules.
+//! Extracts the paths from Rust code, such as `crate::queue::Queue`, and resolves them to modules.
 //!
-//! It uses tokens. Paths in patterns of macros, globs and `#[path]` attributes are not resolved.
+//! The module works on tokens instead of a syntax tree. It does not resolve paths in macro patterns, glob
+//! imports and `#[path]` attributes.
 
 use super::rust::Token;
 
-/// A path such as `crate::queue::Queue`. Each member of a `{…}` group is a separate path.
+/// A path in Rust code, such as `crate::queue::Queue`. Each member of a `{…}` group is a separate path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedPath<'a> {
-    /// The segments, including `crate`, `self` and `super`.
+    /// Segments of the path, including `crate`, `self` and `super`.
     names: Vec<&'a str>,
-    /// The name that a `use` binds; `None` outside of a `use`.
+    /// Name that a `use` declaration binds to the path. `None` for a path outside of a `use`.
     pub(super) imported_as: Option<&'a str>,
-    /// Counted from 1.
+    /// Line of the path in the file, counted from 1.
     pub(super) line: usize,
 }
 
 impl<'a> NamedPath<'a> {
-    /// Returns the path from the crate root, for code in the module `own`. Returns `None` if the path does
-    /// not start with `crate`, `self` or `super`, or leads above the root.
+    /// Returns the absolute path, from the crate root, of a path in the code of the module `own`.
+    ///
+    /// Returns `None` if the path does not start with `crate`, `self` or `super`, or leads above the crate
+    /// root.
     pub(super) fn resolve(&self, own: &[&'a str]) -> Option<Vec<&'a str>> {
         let (mut absolute, mut rest) = match self.names.split_first()? {
             (&"crate", rest) => (Vec::new(), rest),
@@ -33,14 +36,17 @@ impl<'a> NamedPath<'a> {
         Some(absolute)
     }
 
-    /// Resolves an import like [`NamedPath::resolve`]. It may also start with the name of a module in `own`.
+    /// Returns the absolute path, from the crate root, of a `use` path in the module `own`.
+    ///
+    /// A path without `crate`, `self` or `super` is resolved relative to `own`, because it may start with a
+    /// child module.
     pub(super) fn resolve_import(&self, own: &[&'a str]) -> Vec<&'a str> {
         self.resolve(own)
             .unwrap_or_else(|| [own, &self.names].concat())
     }
 }
 
-/// Returns the imports of some code, and its other paths that start with `crate`, `self` or `super`.
+/// Returns all paths of `use` declarations, and all other paths that start with `crate`, `self` or `super`.
 pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let (mut at, mut found) = (0, Vec::new());
@@ -64,7 +70,9 @@ pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     found
 }
 
-/// Reads the path or the group of paths at `at`, and returns its end.
+/// Adds the path or the group of paths at the token `at` to `found`, after the segments of `prefix`.
+///
+/// Returns the position of the first token that does not belong to the path.
 fn members<'a>(
     tokens: &[Token<'a>],
     mut at: usize,

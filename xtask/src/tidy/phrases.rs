@@ -1,13 +1,13 @@
 //! Rule `phrase`: documents and comments do not contain certain vague words that have a plain replacement.
 //!
-//! In Rust files, only comments are checked. Code spans and fenced blocks are not checked.
+//! The rule checks Markdown files and the comments of Rust files. It skips code spans and fenced code blocks.
 
 use super::finding::Finding;
 use super::markdown;
 use super::prose::words;
 use super::rust::Source;
 
-/// A phrase and its replacement.
+/// A vague phrase, and advice for its replacement.
 type Phrase = (&'static str, &'static str);
 
 const PHRASES: [Phrase; 8] = [
@@ -27,12 +27,14 @@ const PHRASES: [Phrase; 8] = [
     ),
 ];
 
-/// Checks the comments of a Rust file.
+/// Returns a finding for each vague phrase in the comments of a Rust file.
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     check(source.path, &source.comments)
 }
 
-/// Checks a Markdown file, or comments as Markdown.
+/// Returns a finding for each vague phrase in a Markdown text.
+///
+/// The comments of a Rust file are also checked as Markdown.
 pub(super) fn check(path: &str, markdown: &str) -> Vec<Finding> {
     let prose = markdown::prose(markdown).to_lowercase();
     let mut findings = Vec::new();

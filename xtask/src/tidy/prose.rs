@@ -1,18 +1,20 @@
-//! Rules `unfinished` and `narration`: no marks of unfinished work, and no history of the text.
+//! Rules `unfinished` and `narration`: texts have no marks of unfinished work and do not narrate their
+//! history.
 //!
-//! In Rust files, comments are checked, and code for stubs. In Markdown, text in backticks is not checked.
+//! In Rust files, both rules check the comments, and `unfinished` also checks the code for macros such as
+//! `todo!`. In Markdown files, both rules skip code spans and fenced code blocks.
 
 use super::finding::Finding;
 use super::markdown;
 use super::rust::{Source, is_word};
 
-/// Marks of unfinished work. They are allowed with the number of an issue.
+/// Marks of unfinished work. A line may contain a mark if it also contains the number of an issue.
 const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
-/// Macros for missing code, which panic.
+/// Macros that panic in place of missing code.
 const STUBS: [&str; 2] = ["todo!", "unimplemented!"];
 
-/// Phrases that describe the history of the text or code.
+/// Phrases that describe the history of a text or of code instead of the current state.
 const NARRATION: [&str; 6] = [
     "previously we",
     "as requested",
@@ -22,7 +24,7 @@ const NARRATION: [&str; 6] = [
     "we now",
 ];
 
-/// Checks the comments of a Rust file, and its code for stubs.
+/// Returns the findings of both rules in a Rust file: in its comments, and in its code for stub macros.
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     let mut findings = text(source.path, &source.comments);
     for stub in STUBS {
@@ -39,7 +41,7 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Checks a Markdown file.
+/// Returns the findings of both rules in a Markdown file.
 pub(super) fn markdown(path: &str, markdown: &str) -> Vec<Finding> {
     text(path, &markdown::prose(markdown))
 }
@@ -65,7 +67,7 @@ fn text(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Returns the offsets of a word, without occurrences inside longer words.
+/// Returns the byte offsets of `word` in `text`, except where `word` is part of a longer word.
 pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     text.match_indices(word)

@@ -1,6 +1,7 @@
-//! Rules `dead-path` and `dead-test`: paths and tests that the documents name exist.
+//! Rules `dead-path` and `dead-test`: file paths and tests that certain documents name exist.
 //!
-//! Only [`MAPS`] are checked. A missing document has no findings.
+//! `dead-path` checks the documents in [`MAPS`], and `dead-test` checks [`CLIENT_GO`]. A document that does
+//! not exist has no findings.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use super::finding::Finding;
 use super::rust::{Source, tokens};
 use crate::tree::Tree;
 
-/// The documents whose paths are checked.
+/// Documents whose file paths the rule `dead-path` checks.
 const MAPS: [&str; 4] = [
     "ARCHITECTURE.md",
     CLIENT_GO,
@@ -16,19 +17,21 @@ const MAPS: [&str; 4] = [
     "docs/from-kube-rs.md",
 ];
 
-/// The document with the tables of client-go's behaviors and defects, and their tests.
+/// Document with tables of client-go's behaviors and defects. The tables name the tests of each row.
 const CLIENT_GO: &str = "docs/client-go.md";
 
-/// The mark of a behavior, in the first column.
+/// Mark in the first column of a table row that describes a behavior.
 const STAR: char = '★';
 
-/// The first letters of the numbers of defects, in the first column: of the informer, of the work queue, or a
-/// soft spot.
+/// First letters of defect numbers, such as `D7`, in the first column of a table row.
+///
+/// `D` is a defect of client-go's informer, `W` one of its work queue, and `S` a weakness.
 const DEFECTS: [char; 3] = ['D', 'W', 'S'];
 
-/// Reports all paths in backticks that do not exist.
+/// Returns a finding for each path in backticks that does not exist.
 ///
-/// A path is relative to the workspace root or to any folder (`queue/in_order.rs`). `{a,b}` is expanded.
+/// A path is relative to the workspace root or to any folder, such as `queue/in_order.rs`. A group `{a,b}` is
+/// expanded to two paths.
 pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (map, line, quoted) in MAPS.iter().flat_map(|map| all_quoted(tree, map)) {
@@ -42,10 +45,10 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Reports all missing tests in the last column of behaviors and defects.
+/// Returns a finding for each test that a table row of a behavior or a defect names and that does not exist.
 ///
-/// A test is the name of a function in backticks, with or without a module path. Types in backticks are
-/// ignored.
+/// The last column of the row names the tests: function names in backticks, with or without a module path.
+/// Type names in backticks are ignored.
 pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let Some(text) = tree.text(CLIENT_GO) else {
         return Vec::new();
@@ -70,13 +73,13 @@ pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a cell is the number of a defect, such as `D7`.
+/// Returns whether a table cell is the number of a defect, such as `D7`.
 fn is_defect(cell: &str) -> bool {
     let number = cell.strip_prefix(DEFECTS).unwrap_or_default();
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Returns all texts in backticks, with file and line.
+/// Returns all texts in backticks in the document `map`, each with the path of the document and the line.
 fn all_quoted<'a>(
     tree: &'a Tree,
     map: &'a str,
@@ -89,7 +92,7 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Expands `a/{b,c}.rs` to `a/b.rs` and `a/c.rs`. Other texts are unchanged.
+/// Returns `a/b.rs` and `a/c.rs` for `a/{b,c}.rs`, and any other text unchanged.
 fn expand(quoted: &str) -> Vec<String> {
     let braces = quoted.split_once('{').and_then(|(before, rest)| {
         let (inside, after) = rest.split_once('}')?;
@@ -103,7 +106,9 @@ fn expand(quoted: &str) -> Vec<String> {
     braces.unwrap_or_else(|| vec![quoted.to_owned()])
 }
 
-/// Returns whether a text is certainly a path of this repository. `mod.rs` is a convention, not a file here.
+/// Returns whether `text` is certainly a file path of this repository.
+///
+/// `mod.rs` is not such a path, because the repository has no file with this name.
 fn is_path(text: &str) -> bool {
     let plain = text
         .chars()
@@ -114,7 +119,7 @@ fn is_path(text: &str) -> bool {
     plain && text != "mod.rs" && (ending || text.starts_with("crates/"))
 }
 
-/// Returns whether a text is certainly the name of a function: lower case, with an underscore.
+/// Returns whether `name` has the form of a function name: lower case, with at least one underscore.
 fn is_function(name: &str) -> bool {
     name.contains('_')
         && name
@@ -122,7 +127,7 @@ fn is_function(name: &str) -> bool {
             .all(|c| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit())
 }
 
-/// Returns the names of all functions in test code.
+/// Returns the names of all functions in the test code of `sources`.
 fn functions(sources: &[Source<'_>]) -> BTreeSet<String> {
     let tests = sources
         .iter()

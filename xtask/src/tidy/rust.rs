@@ -1,6 +1,7 @@
 //! Splits a Rust file into code, comments and tests.
 //!
-//! Blanked texts keep their length and line breaks, so an offset is the same place in all of them.
+//! The code and the comments are copies of the file in which spaces replace all other characters except line
+//! breaks. Therefore an offset is the same position in the file and in both copies.
 
 mod lexer;
 
@@ -8,25 +9,25 @@ use std::ops::Range;
 
 use lexer::Class;
 
-/// One Rust file.
+/// A Rust file, with its code, its comments and the ranges of its tests.
 pub(super) struct Source<'a> {
-    /// The path from the workspace root, with `/`.
+    /// Path of the file, relative to the workspace root, with `/` as separator.
     pub(super) path: &'a str,
-    /// The text of the file.
+    /// Complete text of the file.
     pub(super) text: &'a str,
-    /// The text with comments and literals blanked.
+    /// Copy of the text with spaces in place of comments and literals.
     pub(super) code: String,
-    /// The text with everything except comments and doc comments blanked.
+    /// Copy of the text with only comments and doc comments, and spaces in place of everything else.
     pub(super) comments: String,
-    /// The ranges that are compiled only for tests, ascending and not overlapping.
+    /// Byte ranges of code that is compiled only for tests, in ascending order and without overlap.
     pub(super) tests: Vec<Range<usize>>,
 }
 
-/// A word, a single sign, or one of `::`, `->`, `=>`.
+/// A token of Rust code: a word, a single sign, or one of `::`, `->`, `=>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) text: &'a str,
-    /// Counted from 1.
+    /// Line of the token, counted from 1.
     pub(super) line: usize,
 }
 
@@ -48,12 +49,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns whether the path is that of a test file.
+    /// Returns whether the file is called `tests.rs` or is inside a folder `tests`.
     pub(super) fn is_test_file(&self) -> bool {
         is_test_file(self.path)
     }
 
-    /// Returns [`Source::code`] with the tests blanked.
+    /// Returns [`Source::code`] with spaces in place of the tests.
     pub(super) fn production(&self) -> String {
         let mut bytes = self.code.clone().into_bytes();
         for range in &self.tests {
@@ -62,13 +63,13 @@ impl<'a> Source<'a> {
         text(bytes)
     }
 
-    /// Returns the line of an offset, counted from 1.
+    /// Returns the line of the file that contains the byte at `offset`, counted from 1.
     pub(super) fn line(&self, offset: usize) -> usize {
         line_of(self.text, offset)
     }
 }
 
-/// Returns the line of an offset in a text, counted from 1.
+/// Returns the line of `text` that contains the byte at `offset`, counted from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     1 + text[..offset].matches('\n').count()
 }
@@ -78,7 +79,7 @@ pub(super) fn is_word(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
 
-/// Splits code (from [`Source::code`]) into tokens.
+/// Splits code without comments and literals, such as [`Source::code`], into tokens.
 pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     let bytes = code.as_bytes();
     let (mut at, mut line, mut tokens) = (0, 1, Vec::new());
@@ -109,7 +110,9 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Returns the offset after the bracket that closes the one at `open`, or the end of the code.
+/// Returns the offset after the bracket that closes the bracket at `open`.
+///
+/// Returns the length of the code if the bracket is not closed.
 pub(super) fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {
@@ -132,7 +135,7 @@ fn is_test_file(path: &str) -> bool {
     parts.next() == Some("tests.rs") || parts.any(|folder| folder == "tests")
 }
 
-/// Returns the ranges of items with `#[cfg(test)]`, including the attribute.
+/// Returns the byte ranges of all items with the attribute `#[cfg(test)]`, including the attribute.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for (start, attribute) in code.match_indices("#[cfg(test)]") {
@@ -143,8 +146,9 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns the end of the item at `start`: its first `;`, or the `}` of its first block, outside of other
-/// brackets.
+/// Returns the offset after the item at `start`.
+///
+/// An item ends at its first `;` or with its first block `{…}`. Text inside other brackets is skipped.
 fn end_of_item(code: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(&byte) = code.as_bytes().get(at) {
@@ -158,7 +162,7 @@ fn end_of_item(code: &str, start: usize) -> usize {
     code.len()
 }
 
-/// Returns the text with all other classes blanked.
+/// Returns a copy of `source` with spaces in place of all text that is not of `class`.
 fn keep(source: &str, class: Class) -> String {
     let mut bytes = source.as_bytes().to_vec();
     for span in lexer::spans(source) {

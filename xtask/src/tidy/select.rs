@@ -1,9 +1,11 @@
-//! Rule `biased-select`: every `select!` is biased, because a random choice can't be replayed from a seed.
+//! Rule `biased-select`: every `select!` starts with `biased;`.
+//!
+//! Without `biased;`, tokio polls the branches in a random order, which a test can't replay from a seed.
 
 use super::finding::Finding;
 use super::rust::{Source, is_word};
 
-/// Reports each `select!` whose first word is not `biased;`, in tests too.
+/// Returns a finding for each `select!` that does not start with `biased;`. Tests are checked too.
 pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
     let code = &source.code;
     code.match_indices("select!")

@@ -1,9 +1,9 @@
 //! Rule `foreign-type`: public signatures of the library name only types of the crates in [`ALLOWED`].
 //!
-//! A type of another crate in a public signature makes that crate part of the API. The rule checks `pub`
-//! functions, fields, constants, aliases, re-exports, enums and traits, and `From` impls, for names of other
-//! dependencies and for names imported from them. `pub(crate)` items are not checked. The lint
-//! `unreachable_pub` ensures that all other `pub` items are public.
+//! A type of another crate in a public signature makes that crate part of the library's API. The rule checks
+//! `pub` functions, fields, constants, type aliases, re-exports, enums and traits, and the headers of `From`
+//! impls. It reports names of other dependencies, and names that are imported from them. `pub(crate)` items
+//! are not checked. The lint `unreachable_pub` ensures that all other `pub` items are public.
 
 mod items;
 
@@ -13,10 +13,10 @@ use super::finding::Finding;
 use super::manifests;
 use super::rust::{Source, Token, tokens};
 
-/// Dependencies that public signatures may name: the crates that users build on, those of streams and bytes,
-/// and `serde` for bounds.
+/// Dependencies whose types may occur in public signatures of the library.
 ///
-/// `kube_client` and `kube_runtime` are optional, so builds without their features check that only code with
+/// They are the crates that users build on, the crates for streams and bytes, and `serde` for trait bounds.
+/// `kube_client` and `kube_runtime` are optional. A build without their features fails if code outside of
 /// these features names them.
 const ALLOWED: [&str; 7] = [
     "kube_core",
@@ -28,7 +28,7 @@ const ALLOWED: [&str; 7] = [
     "serde",
 ];
 
-/// Returns the dependencies of a manifest that public signatures may not name, spelled as in code.
+/// Returns the dependencies of a manifest that public signatures may not name, with `_` in place of `-`.
 pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
     manifests::entries(manifest)
         .filter(|entry| entry.table == "dependencies")
@@ -38,7 +38,7 @@ pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Reports all public signatures that name a foreign crate, or an item imported from one.
+/// Returns a finding for each public signature that names a crate of `foreign`, or an item imported from one.
 pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Finding> {
     let code = source.production();
     let tokens = items::without_attributes(&tokens(&code));
@@ -75,7 +75,7 @@ pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Find
     findings
 }
 
-/// Returns the names that are imported from foreign crates, with the crate.
+/// Returns the names that `use` declarations import from crates of `foreign`, each with its crate.
 fn imports<'a>(tokens: &[Token<'_>], foreign: &'a BTreeSet<String>) -> BTreeMap<String, &'a str> {
     let mut names = BTreeMap::new();
     for (at, _) in tokens

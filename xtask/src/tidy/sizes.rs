@@ -1,18 +1,19 @@
-//! Rule `size`: a file has few enough lines to be read in one session.
+//! Rule `size`: a file, and the tests inside it, do not exceed a maximum number of lines.
 //!
-//! The length of functions is checked by clippy (`too_many_lines`). The tests inside a file have their own
-//! limit and do not count towards that of the file.
+//! A file should be short enough to be read in one session. The tests inside a file of production code have a
+//! separate limit, and do not count towards the limit of the file. The rule does not check the length of
+//! functions, because clippy does (`too_many_lines`).
 
 use super::finding::Finding;
 use super::rust::{Source, line_of};
 
-/// Maximum number of lines of a file, of production code or of tests. Most files should be much shorter.
+/// Maximum number of lines of a test file, or of a file of production code without the tests inside it.
 const FILE_MAX: usize = 500;
 
 /// Maximum number of lines of the tests inside a file of production code.
 const INLINE_TESTS_MAX: usize = 150;
 
-/// Reports a file, or the tests inside it, over its limit.
+/// Returns a finding if the file exceeds its limit, and another if the tests inside the file exceed theirs.
 pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
     let finding = |advice: String| Finding::new(source.path, 1, "size", advice);
     let inline_tests = if source.is_test_file() {

@@ -1,4 +1,4 @@
-//! Checks the workspace, and that the whole check includes every rule.
+//! Tests that this workspace has no finding, and that `cargo xtask tidy` runs every rule.
 
 use std::path::Path;
 

@@ -1,9 +1,11 @@
-//! kube's `reflector` over `watcher` as a measured process.
+//! Runs kube's `reflector` over `watcher` as a measured program of the benchmarks.
 //!
-//! Guarantees: the setup follows kube's documentation for low memory use: default features, the default
-//! backoff, and managedFields dropped with `Event::modify`. The handler consumes the reflector's stream, so
-//! it receives an object after the store contains it. Synced means that the first list has ended and the
-//! store is ready.
+//! Guarantees: the setup follows kube's documentation for low memory use, with default features and the
+//! default backoff. By default, `Event::modify` drops managedFields. The handler consumes the stream of the
+//! reflector, so the handler receives each object after the store contains it. The program counts as synced
+//! when the first list has ended and the store is ready.
+//!
+//! The crate `gauge` does the measurements.
 
 use std::{future::ready, sync::Arc};
 
@@ -30,7 +32,7 @@ struct Arguments {
     flags: Flags,
 }
 
-/// Runs the measurement that the command line selects.
+/// Runs the measurement that the command line selects, and prints the result as one line of JSON.
 ///
 /// # Errors
 /// Returns an error if the flags are incomplete or the measurement fails.
@@ -99,11 +101,11 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// The handler that records events in [`Told`].
+/// The event handler of this program. It counts the received events in [`Told`].
 struct Counting {
     told: Arc<Told>,
     looks: bool,
-    /// Notified when the first list has ended.
+    /// Sender of the notification that the first list has ended. `None` after the notification was sent.
     synced: Option<oneshot::Sender<()>>,
 }
 

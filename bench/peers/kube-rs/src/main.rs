@@ -1,4 +1,5 @@
-//! `peer-kube-rs` with jemalloc, the allocator of `subject`.
+//! Runs the program `peer-kube-rs`, which measures kube's reflector with jemalloc. The program `subject` uses
+//! the same allocator.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,4 +1,7 @@
-//! Measured programs that list and watch at the same time, each a process with its own connections.
+//! Starts measured programs that list and watch at the same time, and collects their results.
+//!
+//! Guarantees: each program is a process with its own connections. Dropping [`Clients`] kills all its
+//! processes.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -12,10 +15,10 @@ use tokio::{
 
 use crate::case::Case;
 
-/// Maximum time until a program prints its next line.
+/// Maximum time to wait for the next line that a program prints.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
-/// Name of a case run with `clients` clients at once.
+/// Returns the name of the case `name` when `clients` clients run at the same time.
 pub(super) fn at_once(name: &str, clients: usize) -> String {
     match clients {
         1 => name.to_owned(),
@@ -23,7 +26,7 @@ pub(super) fn at_once(name: &str, clients: usize) -> String {
     }
 }
 
-/// All clients of one run; dropping it kills them.
+/// The client processes of one run. Dropping this value kills the processes.
 pub(super) struct Clients(Vec<Running>);
 
 struct Running {
@@ -32,7 +35,7 @@ struct Running {
 }
 
 impl Clients {
-    /// Starts `count` processes of a program, each of which waits for `events` changes.
+    /// Starts `count` processes of `program`. Each process waits until it has received `events` changes.
     ///
     /// # Errors
     /// Returns an error if the program can't be started.
@@ -61,7 +64,11 @@ impl Clients {
         (0..count).map(start).collect::<Result<_>>().map(Self)
     }
 
-    /// Waits until each client prints `expected` as its next line.
+    /// Waits until each client has printed its next line.
+    ///
+    /// # Errors
+    /// Returns an error if a client prints a line other than `expected`, ends, or prints nothing for
+    /// [`SILENCE_MAX`].
     pub(super) async fn all_print(&mut self, expected: &str) -> Result<()> {
         for client in &mut self.0 {
             let line = client.line().await?;
@@ -73,7 +80,11 @@ impl Clients {
         Ok(())
     }
 
-    /// Waits for the figures of all clients: the longest sync, and the mean of every other figure.
+    /// Waits until all clients have printed their results and exited. Returns the longest sync time, and the
+    /// mean of each other figure.
+    ///
+    /// # Errors
+    /// Returns an error if a client fails, prints no JSON object, or prints nothing for [`SILENCE_MAX`].
     pub(super) async fn finish(mut self) -> Result<Map<String, Value>> {
         let mut figures = Vec::new();
         for client in &mut self.0 {
@@ -96,7 +107,8 @@ impl Running {
     }
 }
 
-/// Combines the figures of several clients.
+/// Combines the figures of several clients into one set: the longest sync time, and the mean of each other
+/// figure. A figure that no client printed is `null`.
 fn together(figures: &[Map<String, Value>]) -> Map<String, Value> {
     let of = |field: &str| -> Vec<f64> {
         let values = figures.iter().filter_map(|line| line.get(field)?.as_f64());

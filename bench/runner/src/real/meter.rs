@@ -1,34 +1,35 @@
-//! CPU time and memory of another process, read from Linux's `/proc`.
+//! Measures the CPU time and the memory of another process, as read from Linux's `/proc`.
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 use tokio::time::{Instant, sleep};
 
-/// Interval between two reads of the CPU time while a process settles: ten ticks of the kernel's clock.
+/// Interval between two reads of the CPU time while a process settles. It is ten ticks of the kernel's clock.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Consecutive idle intervals after which a process counts as settled.
+/// Number of consecutive idle intervals after which a process counts as settled.
 const QUIET_INTERVALS: u32 = 5;
 
-/// Maximum CPU time of an idle interval: kube-apiserver's background work comes in pieces of up to two ticks.
+/// Maximum CPU time of the process in an interval that counts as idle. The background tasks of kube-apiserver
+/// use up to two ticks (20 ms) at a time.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Maximum time to wait for a process to settle; it counts as settled afterwards.
+/// Maximum time to wait until a process is idle. After this time, a busy process also counts as settled.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
-/// Duration of the measurement of the idle process.
+/// Duration of the measurement that determines the CPU time of the idle process.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Measures a process from outside.
+/// Measures the CPU time and the memory of one process, which is identified by its process id.
 #[derive(Debug)]
 pub(super) struct Meter {
     id: u32,
-    /// CPU seconds per second that the process uses without clients.
+    /// CPU time that the process uses without clients, in seconds per second.
     idle: f64,
 }
 
-/// The start of one measurement.
+/// The wall time, and the CPU time of the measured process, at which a measurement starts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     at: Instant,
@@ -36,7 +37,8 @@ pub(super) struct Start {
 }
 
 impl Meter {
-    /// Waits until an unused process has settled, and measures its idle cost.
+    /// Creates a meter for the process `id`, which must have no clients yet. Waits until the process has
+    /// settled, and then measures the CPU time that the idle process uses.
     ///
     /// # Errors
     /// Returns an error if the process does not exist, or the kernel is not Linux.
@@ -56,14 +58,16 @@ impl Meter {
         })
     }
 
-    /// CPU seconds since `start`, less the idle cost of that time.
+    /// Returns the CPU time of the process since `start`, in seconds, minus the CPU time that the idle
+    /// process uses in the same period.
     pub(super) fn spent_s(&self, start: &Start) -> Result<f64> {
         let cpu = self.cpu()?.saturating_sub(start.cpu).as_secs_f64();
         let idle = self.idle * start.at.elapsed().as_secs_f64();
         Ok((cpu - idle).max(0.0))
     }
 
-    /// Waits until the process is idle, after any garbage collection.
+    /// Waits until the process has been idle for [`QUIET_INTERVALS`] intervals, which is after any garbage
+    /// collection. Returns after [`SILENCE_MAX`] at the latest.
     pub(super) async fn settle(&self) -> Result<()> {
         let begun = Instant::now();
         let mut quiet = 0;
@@ -81,21 +85,21 @@ impl Meter {
         Ok(())
     }
 
-    /// Resets the peak to the current resident memory.
+    /// Resets the kernel's peak of the process (`VmHWM`) to its current resident memory.
     pub(super) fn reset_peak(&self) -> Result<()> {
         let path = format!("/proc/{}/clear_refs", self.id);
         // proc(5): 5 resets the peak resident set size.
         fs::write(&path, "5").with_context(|| format!("can't write {path}"))
     }
 
-    /// Peak resident memory in KiB since [`reset_peak`](Self::reset_peak).
+    /// Returns the peak resident memory of the process since [`reset_peak`](Self::reset_peak), in KiB.
     pub(super) fn peak_kib(&self) -> Result<u64> {
         let status = self.read("status")?;
         let peak = peak_of(&status);
         peak.with_context(|| format!("/proc/{}/status has no VmHWM", self.id))
     }
 
-    /// User and system time of all threads.
+    /// Returns the user and system CPU time of all threads of the process since its start.
     fn cpu(&self) -> Result<Duration> {
         let stat = self.read("stat")?;
         let ticks = ticks_of(&stat);
@@ -110,7 +114,8 @@ impl Meter {
     }
 }
 
-/// `utime` and `stime`, the 14th and 15th fields of proc(5).
+/// Returns the sum of `utime` and `stime` in clock ticks. `stat` is the content of `/proc/PID/stat`, in which
+/// they are the 14th and 15th fields.
 fn ticks_of(stat: &str) -> Option<u64> {
     // The name, the second field, may have spaces and parentheses.
     let (_, rest) = stat.rsplit_once(')')?;

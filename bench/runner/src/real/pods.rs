@@ -1,4 +1,6 @@
-//! The pods of the real server: written through its API, and changed while clients watch.
+//! Writes the pods of the measurement to the real server, and changes them while clients watch.
+//!
+//! All requests go through the API of the server, as in a cluster.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,34 +12,34 @@ use serde_json::{Map, Value, json};
 use source::{Corpus, CorpusKind, Encoding, Version};
 use tokio::time::{Instant, sleep_until};
 
-/// Seed of the pods: every server has the same ones.
+/// Seed with which the pods are generated. All servers receive the same pods.
 const SEED: u64 = 1;
 
-/// Maximum number of concurrent requests.
+/// Maximum number of concurrent write requests.
 const PARALLEL: usize = 32;
 
-/// Distance between a changed pod and the next: a prime number. Every pod is changed if it does not divide
-/// their number.
+/// Distance between the indexes of two pods that are changed in sequence. It is a prime number. Unless it
+/// divides the number of pods, a full round changes every pod once.
 const STEP: usize = 7_919;
 
-/// Field manager of a pod's fields other than status, as in a cluster.
+/// Query parameter with the field manager that creates a pod, as the `ReplicaSet` controller does in a cluster.
 const CREATOR: &str = "fieldManager=kube-controller-manager";
 
-/// Field manager of a pod's status, as in a cluster.
+/// Query parameter with the field manager that patches the status of a pod, as in a cluster.
 const KUBELET: &str = "fieldManager=kubelet";
 
-/// The pods of a server, and the client that writes them.
+/// The pods that were written to a server, and the client that changes them.
 pub(super) struct Pods {
     client: Client,
-    /// Request path of each pod.
+    /// API path of each pod: `/api/v1/namespaces/NAMESPACE/pods/NAME`.
     paths: Vec<String>,
 }
 
 impl Pods {
-    /// Creates `count` pods of the corpus, bound to nodes, and sets the status of each.
+    /// Creates `count` generated pods that are bound to nodes, and then patches the status of each pod.
     ///
     /// # Errors
-    /// Returns an error if the server rejects an object.
+    /// Returns an error if the server rejects a request.
     pub(super) async fn write(client: Client, count: usize) -> Result<Self> {
         let corpus = Corpus::new(CorpusKind::Pods, count, SEED)?;
         let pods = (0..count).map(|at| pod(&corpus, at));
@@ -91,8 +93,8 @@ impl Pods {
         self.patch_status(path, &status).await
     }
 
-    /// Changes the status of `count` pods, as a kubelet does, at up to `rate` per second. Returns when the
-    /// server has confirmed the last change.
+    /// Patches `count` pods through their `status` subresource, as a kubelet does, at up to `rate` pods per
+    /// second. Returns when the server has confirmed the last change.
     ///
     /// # Errors
     /// Returns an error if the server rejects a change.
@@ -110,10 +112,11 @@ impl Pods {
             .await
     }
 
-    /// Returns the number of served pods, and the mean size of one in bytes of JSON.
+    /// Lists the pods, and returns the number of pods in the list and the mean size of a pod in bytes of
+    /// JSON.
     ///
     /// # Errors
-    /// Returns an error if the list fails, or has another number of pods.
+    /// Returns an error if the list fails, or if the list has not as many pods as were written.
     pub(super) async fn served(&self) -> Result<Value> {
         let request = Request::get("/api/v1/pods?resourceVersion=0").body(Vec::new())?;
         let list = self.client.request_text(request).await?;
@@ -146,7 +149,8 @@ impl Pods {
     }
 }
 
-/// A pod of the corpus with its status, without the fields that the server sets.
+/// Returns the generated pod at index `at` as JSON with its status, but without the fields that the server
+/// sets.
 fn pod(corpus: &Corpus, at: usize) -> Result<Map<String, Value>> {
     let version = Version {
         revision: 1,
@@ -177,12 +181,12 @@ fn path(pod: &Map<String, Value>) -> Result<String> {
     Ok(format!("/api/v1/namespaces/{namespace}/pods/{name}"))
 }
 
-/// Path of the collection that contains the object at `path`.
+/// Returns the path of the collection that contains the object at `path`.
 fn folder(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(folder, _)| folder)
 }
 
-/// The current time in nanoseconds since 1970.
+/// Returns the current time in nanoseconds since 1970.
 #[expect(
     clippy::disallowed_methods,
     reason = "clients compare it with the machine's clock"

@@ -1,4 +1,7 @@
-//! The tables of the measurement against a real server.
+//! Formats the results of `cargo xtask bench real` as Markdown tables.
+//!
+//! For each client, this module also selects the initial list with the least server CPU time, within a limit
+//! of the server's peak memory.
 
 use std::fmt::Write as _;
 
@@ -10,7 +13,8 @@ use crate::{
 
 const MIB: f64 = 1.0 / 1024.0;
 
-/// Column head, field, factor, and digits after the decimal point.
+/// Columns of a table of figures. Each column has a head, the name of the shown field, a factor that converts
+/// the unit, and the number of digits after the decimal point.
 const COLUMNS: [(&str, &str, f64, usize); 6] = [
     ("until synced, s", "sync_s", 1.0, 2),
     ("client CPU, s", "sync_cpu_s", 1.0, 2),
@@ -24,10 +28,12 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Maximum server peak of the chosen list, as a multiple of the smallest peak.
+/// Maximum server peak memory of the selected initial list, as a multiple of the smallest server peak memory
+/// of the same client.
 const MEMORY_AT_MOST: f64 = 1.5;
 
-/// One table per number of clients, and the initial list that follows from them for each client.
+/// Returns the tables of all results: one table of figures for each number of clients, and a table of the
+/// initial list that is selected for each client.
 pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     let served = |field| samples.median(SERVED, field);
     let (pods, bytes) = (served("pods"), served("json_bytes"));
@@ -53,7 +59,8 @@ pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     text + &choices(clients, samples)
 }
 
-/// One row per case, with minimum and median.
+/// Returns the table of figures for runs with `clients` clients. The table has one row per case, and each
+/// cell has the minimum and the median.
 fn figures(clients: usize, samples: &Samples) -> String {
     let heads = COLUMNS.iter().map(|column| column.0);
     let mut table = row(std::iter::once("").chain(heads));
@@ -78,7 +85,8 @@ fn figures(clients: usize, samples: &Samples) -> String {
     table
 }
 
-/// Minimum and median, less those of another measurement.
+/// Returns a table cell with the minimum and the median of `spread`. If `less` is present, its minimum and
+/// its median are subtracted first.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));
@@ -90,7 +98,8 @@ fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> 
     }
 }
 
-/// One row per number of clients and case that has alternatives.
+/// Returns the table that compares the initial lists of each client, and marks the selected one. The table
+/// has no rows for a client that was measured with fewer than two initial lists.
 fn choices(clients: &[usize], samples: &Samples) -> String {
     let mut rows = String::new();
     for &clients in clients {
@@ -126,19 +135,21 @@ fn choices(clients: &[usize], samples: &Samples) -> String {
     )
 }
 
-/// Name of the client in a case's name.
+/// Returns the name of the client: the part of a case's name before the last comma.
 fn who(name: &str) -> &str {
     name.rsplit_once(", ").map_or(name, |(who, _)| who)
 }
 
-/// Cost of an initial list for the server.
+/// The cost of an initial list for the server: the minimum CPU time in seconds, and the median peak memory in
+/// KiB.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     cpu: f64,
     peak: f64,
 }
 
-/// Index of the list with the least CPU time among those within [`MEMORY_AT_MOST`].
+/// Returns the index of the selected initial list. It has the least CPU time among the lists whose peak
+/// memory is at most [`MEMORY_AT_MOST`] times the smallest peak. Returns `None` if `costs` is empty.
 fn chosen(costs: &[Cost]) -> Option<usize> {
     let least = costs
         .iter()

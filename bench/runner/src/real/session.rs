@@ -1,4 +1,9 @@
-//! The sequence of a measurement: rounds, blocks and runs.
+//! Runs the measurements of `cargo xtask bench real` in sequence. The measurement consists of rounds, a round
+//! has one block per case, and a block has several runs.
+//!
+//! Guarantees: each block starts a new kube-apiserver over the same etcd.
+//!
+//! This module does not format the results; the module `report` does.
 
 use anyhow::{Context as _, Result};
 use kube_client::Client;
@@ -13,7 +18,7 @@ use super::{
 };
 use crate::{case::Case, child::Programs, samples::Samples};
 
-/// A server with its pods, and the samples measured so far.
+/// The state of a running measurement: the server, the pods written to it, and the samples measured so far.
 pub(super) struct Session<'a> {
     options: &'a Options,
     programs: &'a Programs,
@@ -23,7 +28,7 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Starts a server, creates its pods, and measures all blocks.
+    /// Starts a server, writes its pods, measures all rounds, and returns the samples.
     ///
     /// # Errors
     /// Returns an error if the server or a client fails.
@@ -51,7 +56,7 @@ impl<'a> Session<'a> {
         Ok(begun.samples)
     }
 
-    /// Measures one block of each case.
+    /// Measures one round: a block without a client, and then one block for each case and number of clients.
     async fn round(&mut self, round: usize) -> Result<()> {
         let meter = self.new_server().await?;
         for _ in 0..self.options.runs {
@@ -72,7 +77,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Measures all runs of one case, on a new server.
+    /// Starts a new server, and measures all runs of one case with `clients` clients at the same time.
     async fn block(&mut self, round: usize, case: &Case, clients: usize) -> Result<()> {
         let meter = self.new_server().await?;
         let name = at_once(&case.name, clients);
@@ -84,7 +89,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Starts a new server, and waits until its start-up work has ended.
+    /// Restarts kube-apiserver, and waits until the work of its start has ended. Returns a meter for the new
+    /// process.
     async fn new_server(&mut self) -> Result<Meter> {
         self.server.restart_api_server().await?;
         Meter::of_idle(self.server.api_server_id()).await
@@ -110,7 +116,8 @@ impl<'a> Session<'a> {
         Ok(Value::Object(line))
     }
 
-    /// CPU time of the server for the changes, including their delivery to watches.
+    /// Changes pods, and returns the CPU time that the server needs for the changes and their delivery to
+    /// watches, in seconds.
     async fn events_cpu_s(&self, meter: &Meter) -> Result<f64> {
         meter.settle().await?;
         let before = meter.start()?;
@@ -120,7 +127,7 @@ impl<'a> Session<'a> {
         meter.spent_s(&before)
     }
 
-    /// Records a line, and prints it in the form that `Samples::of_log` reads.
+    /// Adds a line of figures to the samples, and prints the line in the format that `Samples::of_log` reads.
     fn record(&mut self, round: usize, name: &str, line: &Value) -> Result<()> {
         eprintln!("round {round} of {}: {name}", self.options.rounds);
         eprintln!("  {line}");

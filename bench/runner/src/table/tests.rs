@@ -1,4 +1,4 @@
-//! Tests of the complete tables.
+//! Tests the complete text of the tables for given samples.
 
 use super::*;
 

@@ -1,6 +1,8 @@
-//! Custom resources like Argo CD's `Application`, with a history and the state of the deployed resources.
+//! Generates templates of custom resources that resemble Argo CD's `Application`, with a deployment history
+//! and the state of the deployed resources.
 //!
-//! Guarantees: objects have 4 to 6 KB of JSON and sorted keys, as custom resources of an API server.
+//! Guarantees: an object has 4 to 6 KB of JSON, and its keys are sorted, as an API server sends custom
+//! resources.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -21,7 +23,8 @@ const RESOURCES: [(&str, &str, &str); 10] = [
     ("policy", "v1", "PodDisruptionBudget"),
 ];
 
-/// Returns an application that deploys a workload.
+/// Returns the template of an `Application` that deploys `workload`. The values that differ between objects
+/// are placeholders, which `slots` records.
 pub(super) fn application(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

@@ -1,6 +1,7 @@
-//! `ConfigMaps` with the configuration of a service, with similar text in all objects.
+//! Generates templates of `ConfigMap` objects with the configuration of a service. The text is similar in all
+//! objects.
 //!
-//! Guarantees: each contains a YAML file, a properties file and a host name.
+//! Guarantees: each object contains a YAML file, a properties file and a host name.
 
 use std::fmt::Write as _;
 
@@ -33,7 +34,8 @@ const SETTINGS: [(&str, &[&str]); 8] = [
     ("attempts", &["1", "3", "5"]),
 ];
 
-/// Returns the configuration of a workload.
+/// Returns the template of a `ConfigMap` with the configuration of `workload`. The values that differ between
+/// objects are placeholders, which `slots` records.
 pub(super) fn config_map(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

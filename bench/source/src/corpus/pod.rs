@@ -1,7 +1,8 @@
-//! Pods of a Deployment in a cluster with a service mesh: about 8.1 KB of JSON and 5.5 KB of protobuf each.
+//! Generates templates of pods that belong to a Deployment in a cluster with a service mesh.
 //!
-//! Guarantees: every pod has two containers with ten environment variables each, probes, mounts, conditions,
-//! and two entries of managed fields of about 1.1 KB each.
+//! Guarantees: a pod has about 8.1 KB of JSON and 5.5 KB of protobuf. It has two containers with ten
+//! environment variables each, probes, mounts, conditions, and two managedFields entries of about 1.1 KB
+//! each.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -42,7 +43,8 @@ const SETTINGS: [(&str, &[&str]); 12] = [
     ("REGION", &["eu-central-1", "eu-west-1", "us-east-1"]),
 ];
 
-/// Returns a pod of a workload.
+/// Returns the template of a pod that belongs to `workload`. The values that differ between objects are
+/// placeholders, which `slots` records.
 pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let name = &workload.name;
     let image = format!(
@@ -163,7 +165,7 @@ fn uid(rng: &mut Rng) -> String {
     )
 }
 
-/// Returns the common fields of both containers.
+/// Returns a container with the fields that the application container and the proxy container share.
 fn container(name: &str, image: &str, rng: &mut Rng) -> Value {
     let (cpu, memory) = (
         one_of(rng, &["50m", "100m", "250m", "500m", "1"]),
@@ -304,7 +306,8 @@ fn pod_address(slots: &mut Slots) -> String {
     format!("10.{}", slots.mark(Slot::Address))
 }
 
-/// Returns the managed fields of the pod template: about 1.1 KB, not all fields.
+/// Returns the managedFields entry (`fieldsV1`) of the controller that created the pod. It has about 1.1 KB,
+/// and does not list all fields of the pod.
 fn template_fields(name: &str) -> Value {
     let container = fields(&["f:image", "f:imagePullPolicy", "f:name", "f:resources"]);
     let mut containers = Map::new();
@@ -373,7 +376,7 @@ fn fields(names: &[&str]) -> Value {
         .collect()
 }
 
-/// Returns the key of a list item in managed fields.
+/// Returns the managedFields key of the list item whose member `member` has the value `value`.
 fn key(member: &str, value: &str) -> String {
     format!("k:{}", json!({ member: value }))
 }

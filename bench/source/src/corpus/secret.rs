@@ -1,6 +1,6 @@
-//! Secrets with keys and tokens: random bytes, which can't be compressed.
+//! Generates templates of Secrets with keys, certificates and tokens.
 //!
-//! Guarantees: the data of each Secret is random.
+//! Guarantees: the data of each Secret consists of random bytes, which can't be compressed.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
-/// Returns a Secret of a workload with a key, a certificate and a token.
+/// Returns the template of a Secret that has a key, a certificate and a token of `workload`. The values that
+/// differ between objects are placeholders, which `slots` records.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

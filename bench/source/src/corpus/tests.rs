@@ -1,4 +1,4 @@
-//! Checks objects of every kind, in both encodings.
+//! Tests the generated objects of every kind, in JSON and protobuf.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use serde::Serialize;
@@ -17,7 +17,8 @@ fn json(corpus: &Corpus, at: usize) -> Value {
     serde_json::from_str(&format!("{}{members}", corpus.kind().json_start())).unwrap()
 }
 
-/// Removes null members. Go writes null for some unset fields; the Rust types omit them.
+/// Removes all members with the value null from a JSON value. Go writes null for some unset fields, but the
+/// Rust types omit these fields.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -1,7 +1,7 @@
-//! The workloads of the cluster: names, namespaces and weights.
+//! Generates the workloads of the simulated cluster: their names, namespaces and weights.
 //!
-//! Guarantees: each pair of namespace and name is unique, and workloads have the order of their objects in a
-//! list.
+//! Guarantees: each pair of namespace and name is unique. The workloads have the same order as their objects
+//! in a list.
 
 use fastrand::Rng;
 
@@ -78,28 +78,30 @@ const TEAMS: [&str; 16] = [
 
 const STAGES: [&str; 4] = ["canary", "prod", "staging", "test"];
 
-/// One workload.
+/// A generated Deployment. All objects of a workload have the same template, and differ only in names, times
+/// and similar values.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,
-    /// The name of the Deployment.
+    /// Name of the Deployment.
     pub(super) name: String,
     pub(super) team: &'static str,
     pub(super) stage: &'static str,
     pub(super) domain: &'static str,
     pub(super) component: &'static str,
-    /// The hash of the pod template.
+    /// Hash of the pod template, as in the name of the `ReplicaSet`.
     pub(super) hash: String,
-    /// The share of the objects, relative to other workloads.
+    /// Number that determines the share of this workload in all objects, relative to the weights of other
+    /// workloads.
     pub(super) weight: usize,
-    /// The seed of the template.
+    /// Seed from which the template of this workload is generated.
     pub(super) seed: u64,
 }
 
 // === impl Workload ===
 
 impl Workload {
-    /// Returns this number of random workloads, in the order of their objects.
+    /// Returns `count` random workloads, in the order of their objects in a list.
     pub(super) fn draw(count: usize, seed: u64) -> Vec<Workload> {
         let mut rng = Rng::with_seed(mix(seed));
         let mut workloads: Vec<_> = (0..count).map(|at| Workload::one(at, &mut rng)).collect();
@@ -109,42 +111,44 @@ impl Workload {
     }
 
     fn one(at: usize, rng: &mut Rng) -> Workload {
-        // The number of the workload in a mixed radix of the lists, so that each combination is unique.
+        // Splits the index of the workload into one index per list (mixed radix), so that each combination is
+        // unique.
         let (component, at) = (COMPONENTS[at % COMPONENTS.len()], at / COMPONENTS.len());
         let (team, at) = (TEAMS[at % TEAMS.len()], at / TEAMS.len());
         let (stage, at) = (STAGES[at % STAGES.len()], at / STAGES.len());
         let domain = DOMAINS[rng.usize(..DOMAINS.len())];
         Workload {
             namespace: format!("{team}-{stage}"),
-            // The number in the name makes it unique, and lists keep the workloads in order for any suffix.
+            // The number makes the name unique. A name with a trailing `-` is never the start of another
+            // name, so the suffixes of objects do not affect the order of the workloads.
             name: format!("{domain}-{component}-v{}", at + 1),
             team,
             stage,
             domain,
             component,
             hash: hash(rng),
-            // Most are small, and a few are ten times as large.
+            // Most workloads are small. A few have ten times as many objects.
             weight: [2, 2, 3, 3, 4, 6, 10, 20][rng.usize(..8)],
             seed: rng.u64(..),
         }
     }
 }
 
-/// Returns a random hash of a pod template: ten letters.
+/// Returns a random pod template hash of ten characters.
 pub(super) fn hash(rng: &mut Rng) -> String {
     (0..10)
         .map(|_| char::from(LETTERS[rng.usize(..LETTERS.len())]))
         .collect()
 }
 
-/// Returns this number of random hexadecimal digits.
+/// Returns a string of `len` random hexadecimal digits.
 pub(super) fn hex(rng: &mut Rng, len: usize) -> String {
     (0..len)
         .map(|_| char::from(b"0123456789abcdef"[rng.usize(..16)]))
         .collect()
 }
 
-/// Returns a random choice.
+/// Returns a random element of `choices`.
 pub(super) fn one_of<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.usize(..choices.len())]
 }

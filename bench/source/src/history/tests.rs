@@ -1,8 +1,8 @@
-//! Compares the history with one that keeps every version.
+//! Compares the history with a complete record that keeps every version of every object.
 
 use super::*;
 
-/// Returns the versions of all objects after each number of changes.
+/// Returns a complete record: the entry at index N has the versions of all objects after N changes.
 fn remembered(history: &History, objects: usize, changes: u64) -> Vec<Vec<Version>> {
     let moment = Moment {
         changes: 0,

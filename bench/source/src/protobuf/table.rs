@@ -1,17 +1,18 @@
-//! The protobuf messages of built-in kinds, from the table of the embedded server.
+//! Reads the protobuf messages of built-in kinds from a table, which the embedded API server of this project
+//! also uses.
 //!
-//! Guarantees: field numbers and types are those of Kubernetes 1.36. `cargo xtask kinds` generates the table
-//! from its sources.
+//! Guarantees: the field numbers and types are those of Kubernetes 1.36. `cargo xtask kinds` generates the
+//! table from the sources of Kubernetes.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
-/// The table. Its header describes the format.
+/// The table of protobuf messages as text. The first lines of the table describe its format.
 const V1_36: &str = include_str!("../../../../crates/apiserver/src/kinds/wire_v1_36.tsv");
 
-/// Messages whose JSON members do not have the order of the field numbers in Go, with the members that Go
-/// writes first.
+/// Messages whose JSON members, as Go writes them, do not have the order of the field numbers. Each entry has
+/// the name of the message and the members that Go writes first.
 const REORDERED: [(&str, &[&str]); 3] = [
     (
         "k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference",
@@ -42,23 +43,24 @@ const REORDERED: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The messages of all built-in kinds.
+/// The protobuf messages of all built-in kinds, by name and by kind.
 pub(crate) struct Messages {
     all: BTreeMap<&'static str, Message>,
-    /// The message of each `apiVersion/Kind`.
+    /// Name of the message of each kind. The key is the kind, written as `apiVersion/Kind`.
     kinds: BTreeMap<&'static str, &'static str>,
 }
 
-/// One message.
+/// A protobuf message type: its fields, and the form of its values in JSON.
 pub(super) struct Message {
     pub(super) form: Form,
-    /// Ascending by number.
+    /// Fields of the message, in ascending order of their numbers.
     pub(super) fields: Vec<Field>,
-    /// The members that are first in JSON.
+    /// JSON names of the fields that Go writes first in JSON. Empty if Go writes all fields in the order of
+    /// their numbers.
     first: &'static [&'static str],
 }
 
-/// The JSON form of a message.
+/// The form that the values of a message type have in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Object,
@@ -67,24 +69,25 @@ pub(super) enum Form {
     Json,
     Time,
     Quantity,
-    /// A form that no kind of a corpus uses.
+    /// A form that the encoder does not support. No generated object needs such a form.
     Other,
 }
 
-/// One field of a [`Message`].
+/// A field of a protobuf message type.
 pub(super) struct Field {
     pub(super) number: u32,
-    /// The name in JSON.
+    /// Name of the field in JSON.
     pub(super) name: &'static str,
     pub(super) container: Container,
     pub(super) value: Type,
-    /// Whether its members are members of the parent in JSON.
+    /// Whether the members of this field's message are, in JSON, members of the parent object.
     pub(super) is_inline: bool,
-    /// Whether Go omits the field if it is absent. Other single fields are always written.
+    /// Whether Go writes this field only if it is present. Go always writes the other fields, except lists,
+    /// maps and bytes.
     pub(super) is_pointer: bool,
 }
 
-/// The cardinality of a field.
+/// The number of values that a field has: one value, a list or a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Container {
     One,
@@ -93,27 +96,27 @@ pub(super) enum Container {
     Map,
 }
 
-/// The type of a value.
+/// The protobuf type of a field's value. For a list or a map, it is the type of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Bool,
     Bytes,
     Double,
-    /// 32 or 64 bits; both have the same encoding.
+    /// An integer of 32 or 64 bits. Both widths have the same encoding.
     Integer,
     Text,
-    /// A message, by its name in the table.
+    /// A message. The value is the name of its message type.
     Message(&'static str),
 }
 
 // === impl Messages ===
 
 impl Messages {
-    /// Parses the table.
+    /// Parses the table of protobuf messages.
     ///
     /// # Errors
     ///
-    /// A line of the table is invalid.
+    /// Returns an error if a line of the table is invalid.
     pub(crate) fn read() -> Result<Messages> {
         let mut all = BTreeMap::new();
         let mut kinds = BTreeMap::new();
@@ -157,7 +160,7 @@ impl Messages {
 // === impl Message ===
 
 impl Message {
-    /// Returns the fields in the order in which Go writes them in JSON.
+    /// Returns the fields of the message in the order in which Go writes them in JSON.
     pub(super) fn in_json(&self) -> Vec<&Field> {
         let mut fields: Vec<_> = self.fields.iter().collect();
         // The sort is stable, so all other fields keep their order.
@@ -188,7 +191,8 @@ impl Form {
 // === impl Field ===
 
 impl Field {
-    /// Parses `number, name, type, presence`.
+    /// Parses a field from a row of the table. The row has four columns, separated by tabs: number, name,
+    /// type, presence.
     fn from_row(row: &'static str) -> Result<Field> {
         let mut columns = row.split('\t');
         let mut next = || columns.next().context("a column is missing");

@@ -1,4 +1,4 @@
-//! Compares the encoder with the output of Go for the same objects.
+//! Compares the bytes of the encoder with the bytes that Go wrote for the same objects.
 
 use std::io::Read as _;
 
@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::*;
 
-/// Pairs of protobuf and JSON from Kubernetes, one kind per line: `apiVersion/Kind`, hexadecimal, JSON.
+/// Objects that Kubernetes encoded in both protobuf and JSON, compressed with gzip. Each line has one kind in
+/// three columns: `apiVersion/Kind`, the protobuf in hexadecimal digits, and the JSON.
 const PAIRS: &[u8] =
     include_bytes!("../../../../crates/apiserver/src/protobuf/corpus_v1_36.tsv.gz");
 

@@ -1,4 +1,5 @@
-//! Encodes scalars, and the messages that have a special JSON form.
+//! Encodes the values of scalar fields, and of messages whose JSON form is not an object with the message's
+//! fields.
 //!
 //! Guarantees: a value that Go would not decode to the same value is an error.
 
@@ -11,7 +12,11 @@ use serde_json::Value;
 use super::table::{Field, Form, Messages, Type};
 use super::{put_bytes, put_members, put_number};
 
-/// Writes a scalar field.
+/// Appends a field with the field number `number` and the scalar value `value` to `out`.
+///
+/// # Errors
+/// Returns an error if `value` does not have the type `value_type`, or if that type is not a supported
+/// scalar.
 pub(super) fn put_scalar(
     number: u32,
     value_type: Type,
@@ -31,7 +36,11 @@ pub(super) fn put_scalar(
     Ok(())
 }
 
-/// Writes a field that is absent and not a pointer in Go.
+/// Appends the zero value that Go writes for an absent field that is not a pointer in Go. Writes nothing for
+/// absent bytes.
+///
+/// # Errors
+/// Returns an error if the field must be present, or has an unsupported type.
 pub(super) fn put_absent(messages: &Messages, field: &Field, out: &mut Vec<u8>) -> Result<()> {
     match field.value {
         Type::Bool | Type::Integer => put_number(out, field.number, 0),
@@ -54,7 +63,11 @@ pub(super) fn put_absent(messages: &Messages, field: &Field, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Writes the fields of a message with a special JSON form.
+/// Appends the fields of a message whose JSON form is not an object with its fields, such as a time or a
+/// quantity.
+///
+/// # Errors
+/// Returns an error if `value` does not have the form `form`.
 pub(super) fn put_special(form: Form, value: &Value, out: &mut Vec<u8>) -> Result<()> {
     match (form, value) {
         (Form::Json, value) => put_bytes(out, 1, value.to_string().as_bytes()),

@@ -1,4 +1,4 @@
-//! Parses requests as clients send them.
+//! Tests the request parser: lists, watches and control requests from their URI and `Accept` header.
 
 use http::HeaderValue;
 

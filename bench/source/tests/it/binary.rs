@@ -1,4 +1,4 @@
-//! Protobuf, read by a decoder that knows nothing of the code that wrote it.
+//! Tests protobuf responses with an independent decoder, which shares no code with the server's encoder.
 
 use http::{Method, StatusCode};
 use prost::Message;
@@ -84,7 +84,7 @@ struct Status {
     code: i32,
 }
 
-/// Takes the envelope off.
+/// Checks the `runtime.Unknown` envelope of a protobuf body and its kind, and decodes the message inside.
 fn open<M: Message + Default>(bytes: &[u8], kind: &str) -> M {
     let unknown = Unknown::decode(bytes.strip_prefix(b"k8s\0").unwrap()).unwrap();
     let types = unknown.types.unwrap();

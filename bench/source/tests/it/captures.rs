@@ -1,7 +1,8 @@
-//! Bodies as they go over the wire, compared with those of a real kube-apiserver.
+//! Compares response bodies of the benchmark's object server with those of a real kube-apiserver.
 //!
-//! `captures/` has its responses, recorded by `captures/capture.py`.
-//! The rules of its HTTP server are stated here a second time, from the bytes alone: each capture must follow them, and so must what this server sends.
+//! `captures/` contains responses of kube-apiserver, recorded by `captures/capture.py`. The tests compute the
+//! expected chunks from the bytes of a body, by the rules of Go's HTTP server. The recorded responses and the
+//! object server's responses must both have these chunks.
 
 mod wire;
 mod writes;
@@ -21,7 +22,7 @@ const PROTOBUF_EVENTS: &str = "application/vnd.kubernetes.protobuf;stream=watch"
 const STREAMING: &str =
     "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// A capture, and the request that gets the same of this server.
+/// A recorded response of kube-apiserver, and the request to which the object server must respond equally.
 #[derive(Clone, Copy)]
 struct Case {
     capture: &'static str,
@@ -80,7 +81,8 @@ impl Case {
         }
     }
 
-    /// What this server sends: to a watch also three changes, one after the other.
+    /// Sends the request to a new object server and returns the response. During a watch, makes three
+    /// changes, one after the other.
     async fn served(&self) -> Wire {
         let served = Served::new(self.kind, 60).await;
         let path = format!("{}{}", self.kind.kind().path(), self.query);
@@ -110,7 +112,7 @@ impl Case {
     }
 }
 
-/// The DATA frames of a response, as hyper's client hands them out.
+/// Requests `path` over HTTP/2 and returns the DATA frames of the response, as hyper's client delivers them.
 async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     let answer = served.ask_http2(path, accept).await;
     let mut body = answer.into_body();
@@ -126,7 +128,9 @@ async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     }
 }
 
-/// The lengths of the chunks that Go's server makes of the writes; where it may flush, `chunks` say whether it did.
+/// Returns the lengths of the chunks in which Go's server sends `writes`.
+///
+/// After some writes Go's server may flush its buffer. A flush is then assumed if one of `chunks` ends there.
 fn chunks_of(writes: &[Write], buffer: usize, chunks: &[Vec<u8>]) -> Vec<usize> {
     let ends: BTreeSet<usize> = chunks
         .iter()

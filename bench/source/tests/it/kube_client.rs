@@ -1,4 +1,4 @@
-//! What kube's client makes of it.
+//! Tests lists, pages and watches of the benchmark's object server with the client of kube-rs.
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use http::StatusCode;

@@ -1,4 +1,4 @@
-//! The server as clients see it, over TCP.
+//! Integration tests of the benchmark's object server, with clients over TCP.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A server that lives as long as its test.
+//! Runs the benchmark's object server for one test. The server stops when the test drops [`Served`].
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ pub(crate) struct Served {
     _server: JoinSet<()>,
 }
 
-/// A time for every change, each later than the one before.
+/// A clock for the object server. Each call returns a later time, in nanoseconds since 1970.
 fn ticks() -> u64 {
     static TICKS: AtomicU64 = AtomicU64::new(1_780_000_000_000_000_000);
     TICKS.fetch_add(1, Ordering::Relaxed)
@@ -51,7 +51,8 @@ impl Served {
         kube::Client::try_from(config).unwrap()
     }
 
-    /// The answer over HTTP/2, with windows that are never full.
+    /// Sends a GET request over HTTP/2, with flow-control windows too large to fill, and returns the
+    /// response.
     pub(crate) async fn ask_http2(&self, path: &str, accept: &str) -> Response<Incoming> {
         let http: Client<HttpConnector, Empty<Bytes>> = Client::builder(TokioExecutor::new())
             .http2_only(true)
@@ -63,7 +64,8 @@ impl Served {
         http.request(request).await.unwrap()
     }
 
-    /// The code and the body; of a watch, all of it once it is cut.
+    /// Sends a request over HTTP/1.1 and returns the status code and the body. For a watch, waits until the
+    /// watch ends.
     pub(crate) async fn ask(
         &self,
         method: Method,

@@ -1,18 +1,20 @@
-//! Measures how long an informer blocks its thread for other tasks: at most 5 ms on a runtime with one
-//! thread, with 200,000 objects and three indices, packed and typed.
+//! Measures the longest time for which an informer blocks the other tasks of its thread.
+//!
+//! The limit is 5 ms, on a runtime with one thread, with 200,000 objects and three indices. The informer runs
+//! once with typed and once with packed objects.
 //!
 //! ```text
 //! cd bench && MALLOC_CONF=background_thread:true cargo run --release --bin gaps
 //! ```
 //!
 //! The informer frees large values on another thread. The allocator is jemalloc: glibc's allocator returns
-//! memory to the kernel under a lock that every thread needs, and so blocks all threads, for 60 to 160 ms
-//! here. With `MALLOC_CONF`, jemalloc returns memory on a background thread instead of a thread that
-//! allocates.
+//! memory to the kernel under a lock that every thread needs, and so blocks all threads, here for 60 to 160
+//! ms. With `MALLOC_CONF`, jemalloc returns memory on a background thread instead of a thread that allocates.
 //!
-//! A task that never waits records how long it was not polled. On Linux, the time in which its thread was
-//! runnable but had no processor does not count. If a gap exceeds the limit, and the idle phase has a gap
-//! above the limit too, the result is inconclusive and the exit code is 2.
+//! A task that yields but never sleeps records each gap: the time from one poll of the task to the next. On
+//! Linux, a gap excludes the time in which the thread was runnable but had no processor. The program first
+//! runs an idle phase, without an informer. If a gap exceeds the limit during the informer's phases and also
+//! during the idle phase, the result is inconclusive and the exit code is 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -50,7 +52,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const OBJECTS: u64 = 200_000;
 const LIMIT: Duration = Duration::from_millis(5);
 
-/// Size of a chunk of a response body: that of a connection's buffer.
+/// Size of a chunk of a list's body in bytes. It equals the size of a connection's buffer.
 const CHUNK: usize = 64 * 1024;
 
 fn main() -> ExitCode {
@@ -72,7 +74,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Runs one informer through all phases, from its first list to its shutdown.
+/// Runs one informer through all phases, from its first list to its shutdown. `form` is the prefix of the
+/// phases' names.
 async fn live(form: &str, packed: bool, gaps: &Gaps) {
     let source = Lists::default();
     let expired = Arc::clone(&source.expired);
@@ -132,8 +135,9 @@ async fn live(form: &str, packed: bool, gaps: &Gaps) {
     drop(pods);
 }
 
-/// Lists all objects, then all objects in another state, then none. Watches expire when `expired` is
-/// notified.
+/// A source of pods for three lists: all pods, all pods with changes, and no pods.
+///
+/// A watch has no events. It ends with the error 410 (Expired) when `expired` is notified.
 #[derive(Default)]
 struct Lists {
     lists: AtomicU64,
@@ -165,7 +169,7 @@ impl ListerWatcher for Lists {
     }
 }
 
-/// Returns the body of a list, which is generated while it is read.
+/// Returns the body of list number `round`, counted from 0. The body is generated while it is read.
 fn list(round: u64) -> ByteStream {
     let revision = (round + 1) * OBJECTS;
     let objects = if round < 2 { OBJECTS } else { 0 };
@@ -212,12 +216,13 @@ fn pod(text: &mut String, round: u64, number: u64) {
     );
 }
 
-/// The longest gap of each phase.
+/// The phases so far. Each has its name and the longest gap: the longest time between two polls of [`tick`].
 #[derive(Clone, Default)]
 struct Gaps(Arc<Mutex<Vec<(String, Duration)>>>);
 
 impl Gaps {
-    /// Starts a phase. Pending tasks run first and count for the previous phase.
+    /// Prints the longest gap of the current phase and starts the next phase. Tasks that are ready run first,
+    /// so their gaps count for the current phase.
     async fn phase(&self, name: &str) {
         for _ in 0..100 {
             yield_now().await;
@@ -256,7 +261,7 @@ impl Gaps {
     }
 }
 
-/// Records the gaps between its polls, forever.
+/// Records the time between consecutive polls of this task as gaps. Never returns.
 async fn tick(gaps: Gaps) {
     let mut processor = Processor::of_this_thread();
     loop {
@@ -271,7 +276,7 @@ async fn tick(gaps: Gaps) {
     }
 }
 
-/// Scheduling statistics of a thread; `None` where the kernel has none.
+/// The kernel's scheduling statistics of one thread, or `None` if the kernel does not provide them.
 struct Processor(Option<File>);
 
 impl Processor {
@@ -279,7 +284,7 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the total time in which the thread was runnable and did not run.
+    /// Returns the total time in which the thread was runnable but did not run, or zero without statistics.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `subject-system`: the same program with the allocator of the system's C library.
+//! `subject-system`: the `subject` program with the C library's allocator instead of jemalloc.
 
 fn main() -> anyhow::Result<()> {
     subject::run()

@@ -1,7 +1,9 @@
-//! The process of the server: its main function, and the handle of the parent.
+//! Starts and measures a child process, and contains the main functions of that process.
 //!
-//! Guarantees: the process ends with its parent, even if the parent is killed. CPU time and memory are those
-//! that the kernel reports.
+//! The child is either the server under load or, for comparison, a program that only writes to sockets.
+//!
+//! Guarantees: the child ends after its parent, even if the parent is killed, because its standard input is
+//! closed then. CPU time and memory are the values that the kernel reports.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -15,35 +17,37 @@ use tokio::time::Instant;
 
 use crate::client::{micros, pause, pod};
 
-/// The first argument of a process that runs the server.
+/// First command-line argument of a process that runs the server.
 pub(crate) const ROLE: &str = "be-the-server";
 
-/// The first argument of a process that only writes to sockets.
+/// First command-line argument of a process that only writes to sockets.
 pub(crate) const BARE: &str = "be-a-loop";
 
-/// The head of a response with events.
+/// Status line and headers of a watch response.
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// The unit of CPU time in `/proc`: 100 Hz on Linux.
+/// Unit of the CPU times in `/proc/PID/stat`: 1/100 s on Linux.
 const TICK: Duration = Duration::from_millis(10);
 
-/// CPU time.
+/// CPU time of a process, in user and in kernel mode.
 #[derive(Clone, Copy)]
 pub(crate) struct Cpu {
     pub(crate) user: Duration,
     pub(crate) system: Duration,
 }
 
-/// A running child process. Dropping it kills the process.
+/// A running child process, which listens at `address`. Dropping the value kills the process.
 pub(crate) struct Subject {
     child: Child,
-    /// The child ends when this pipe is closed.
+    /// Standard input of the child. The child ends when this pipe is closed.
     _input: ChildStdin,
     pub(crate) address: SocketAddr,
     _output: BufReader<ChildStdout>,
 }
 
-/// Serves `objects` pods until standard input ends.
+/// Main function of the child that runs the server. Serves pods until standard input ends.
+///
+/// The first argument is the number of pods.
 pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
     let objects: u32 = arguments.first().context("how many objects")?.parse()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -64,8 +68,10 @@ pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
     })
 }
 
-/// Writes events to a number of sockets at a rate. This measures a delivery without the search for watchers
-/// and without encoding per watcher.
+/// Main function of the child that only writes to sockets. Writes each event to all sockets, at a fixed rate.
+///
+/// The arguments are the number of sockets, the number of events, and the events per second. This measures
+/// the cost of a delivery without selecting the watchers and without encoding the event for each watcher.
 pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
     let [watchers, events, rate] = arguments else {
         bail!("watchers, events, rate");
@@ -78,7 +84,7 @@ pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
     for _ in 0..watchers {
         let (mut socket, _) = listener.accept()?;
         socket.set_nodelay(true)?;
-        // The request arrives in one piece.
+        // One read receives the whole request.
         let _ = socket.read(&mut [0; 1024])?;
         socket.write_all(HEAD)?;
         sockets.push(socket);
@@ -101,12 +107,12 @@ pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 impl Subject {
-    /// Starts a server with this number of pods.
+    /// Starts a child process that runs a server with this number of pods.
     pub(crate) fn start(objects: u32) -> anyhow::Result<Subject> {
         Subject::spawn(&[ROLE, &objects.to_string()])
     }
 
-    /// Starts a process that only writes events to this number of sockets.
+    /// Starts a child process that only writes events to this number of sockets, `rate` events per second.
     pub(crate) fn start_bare(watchers: u32, events: u32, rate: u32) -> anyhow::Result<Subject> {
         let numbers = [watchers, events, rate].map(|number| number.to_string());
         Subject::spawn(&[BARE, &numbers[0], &numbers[1], &numbers[2]])
@@ -132,7 +138,7 @@ impl Subject {
         })
     }
 
-    /// Returns the CPU time that all threads have used.
+    /// Returns the CPU time that all threads of the child have used.
     pub(crate) fn cpu(&self) -> anyhow::Result<Cpu> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // The name before the last parenthesis may contain blanks. Of the fields after it, the 12th and 13th
@@ -151,7 +157,7 @@ impl Subject {
         })
     }
 
-    /// Returns the peak resident memory in KiB.
+    /// Returns the peak resident memory of the child in KiB.
     pub(crate) fn peak_kib(&self) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,7 +1,8 @@
-//! Clients with little overhead: watchers that count events and measure their lag, and a writer with a fixed
-//! rate.
+//! Provides clients with little overhead: watchers that measure the lag of each event, and a writer.
 //!
-//! Guarantees: a watch that ends, or receives fewer or more events than expected, is an error.
+//! The writer replaces pods at a fixed rate.
+//!
+//! Guarantees: a watch that ends, or that receives fewer or more events than expected, is an error.
 
 use std::cell::RefCell;
 use std::io::{Read as _, Write as _};
@@ -14,22 +15,22 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 
-/// Length of an object's JSON in a request, in bytes. The server adds about 140.
+/// Length of a pod's JSON in a write request, in bytes. The server adds about 140 bytes.
 const SIZE: usize = 880;
 
-/// The JSON before the time at which an object was written, in microseconds since the start.
+/// The JSON before the time of a write. The time is in microseconds since [`Seen::began`].
 const STAMP: &str = "\"bench/ts\":\"";
 
-/// Number of digits of that time.
+/// Number of digits of the time after [`STAMP`].
 const DIGITS: usize = 12;
 
-/// Maximum number of bytes per read.
+/// Size of a read buffer, in bytes.
 const READ: usize = 64 * 1024;
 
-/// The lags that the watchers of a run have measured.
+/// The lags that all watchers of a run have measured.
 pub(crate) struct Seen {
     pub(crate) began: Instant,
-    /// The lag of each delivery in microseconds.
+    /// Lag of each delivered event, from before the write until the read, in microseconds.
     pub(crate) lags: RefCell<Vec<u32>>,
 }
 
@@ -37,7 +38,7 @@ fn name(number: u32) -> String {
     format!("pod-{number:07}")
 }
 
-/// Returns a pod of 1 KB, on its own node.
+/// Returns the JSON of pod `number`. The stored pod has 1 KB, and each pod has a different node.
 pub(crate) fn pod(number: u32, stamp: u64) -> String {
     let start = format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"default","labels":{{"app":"bench"}},"annotations":{{"bench/ts":"{stamp:0DIGITS$}","filler":""#,
@@ -59,7 +60,7 @@ impl Seen {
     }
 }
 
-/// Blocks the thread for this time.
+/// Blocks the current thread for this duration.
 #[expect(clippy::disallowed_methods, reason = "no task of a runtime is blocked")]
 pub(crate) fn pause(period: Duration) {
     std::thread::sleep(period);
@@ -69,11 +70,11 @@ pub(crate) fn micros(since: Duration) -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// An open watch. [`Watcher::follow`] reads it.
+/// An open watch of pods. [`Watcher::follow`] reads its events.
 pub(crate) struct Watcher(tokio::net::TcpStream);
 
 impl Watcher {
-    /// Opens a watch without initial events, and reads the head of the response.
+    /// Opens a watch without initial events, and reads the headers of the response.
     pub(crate) async fn open(address: SocketAddr, selector: &str) -> anyhow::Result<Watcher> {
         let mut stream = tokio::net::TcpStream::connect(address).await?;
         let path = format!(
@@ -92,7 +93,7 @@ impl Watcher {
         Ok(Watcher(stream))
     }
 
-    /// Reads until this number of events has been received.
+    /// Reads the watch until it has delivered `events` events, and adds their lags to `seen`.
     pub(crate) async fn follow(mut self, seen: Rc<Seen>, events: u64) -> anyhow::Result<Watcher> {
         let finder = memmem::Finder::new(STAMP);
         let (mut buffer, mut kept, mut told) = (vec![0; READ], 0, 0);
@@ -126,24 +127,24 @@ impl Watcher {
         Ok(self)
     }
 
-    /// Returns whether the watch is open and has no unread bytes.
+    /// Returns whether the watch is still open and has no unread bytes.
     pub(crate) fn is_silent(&self) -> bool {
         let rest = self.0.try_read(&mut [0; 1]);
         rest.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     }
 }
 
-/// A writer of pods. It blocks its thread.
+/// Replaces pods at a fixed rate over one connection. Blocks its thread.
 pub(crate) struct Writer {
     pub(crate) address: SocketAddr,
     pub(crate) began: Instant,
     pub(crate) objects: u32,
-    /// Writes per second.
+    /// Number of writes per second.
     pub(crate) rate: u32,
 }
 
 impl Writer {
-    /// Replaces pods one after the other, until this number of writes is acknowledged.
+    /// Replaces the pods one after the other, cyclically, until the server has acknowledged `writes` writes.
     pub(crate) fn write(&self, writes: u32) -> anyhow::Result<()> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;
@@ -169,7 +170,7 @@ impl Writer {
     }
 }
 
-/// Reads one response with a `Content-Length`, and returns its length including the head.
+/// Reads one response with a `Content-Length` into `buffer`. Returns the length of its headers and body.
 fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<usize> {
     let mut read = 0;
     loop {

@@ -5,18 +5,21 @@
 //! cargo bench -p kube-informer-apiserver --bench load -- by-node --seconds 60
 //! ```
 //!
+//! The scenarios and their limits:
 //! - `everything`: 1,000 watchers of all pods at 100 writes/s. At most 9 µs of the server's CPU time per
 //!   delivery (in the median second), and a lag of at most 1 s.
 //! - `by-node`: 10,000 watchers by `spec.nodeName` at 500 writes/s. A lag of at most 1 s.
 //! - `stored`: 1,000,000 objects in less than 3 GB of memory.
 //! - `build`: a server without a socket, built in less than 10 ms.
 //!
-//! Objects have 1 KB. The server is a child process, so its CPU time (user and system) and memory are
-//! measured separately. On a loopback device, its system time includes the receiving side of TCP. Most of the
-//! cost of a delivery is in the kernel and varies between machines and runs. For comparison, a process is
-//! measured that only writes the same bytes to the same number of sockets. The lag of a delivery is the time
-//! from before the write request until after the read of the event, so it includes queueing in the client.
-//! The run fails if a watcher does not receive every matching write exactly once, or if a limit is exceeded.
+//! An object has 1 KB. The server runs in a child process, so its CPU time (user and system) and memory are
+//! measured separately. On a loopback device, the system time of the server includes the receiving side of
+//! TCP. Most of the cost of a delivery is in the kernel and varies between machines and runs. For comparison,
+//! the benchmark also measures a process that only writes such events to the same number of sockets.
+//!
+//! The lag of a delivery is the time from before the write request until after the read of the event. It
+//! includes queueing in the client. The run fails if a watcher does not receive every matching write exactly
+//! once, or if a limit is exceeded.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -74,7 +77,7 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-/// Returns the text of `LOAD.md`.
+/// Returns the content of `LOAD.md`: a table of the requirements and results.
 fn document(rows: &[Row]) -> anyhow::Result<String> {
     let cpu = std::fs::read_to_string("/proc/cpuinfo")?;
     let model = cpu.lines().find(|line| line.starts_with("model name"));

@@ -1,4 +1,4 @@
-//! The scenarios and their figures.
+//! Runs the load scenarios and compares their measurements with the limits.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,57 +13,57 @@ use crate::client::{Seen, Watcher, Writer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Maximum lag of a delivery.
+/// Maximum lag of a delivery, from before the write request until after the watcher's read.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Time after the last write after which a missing delivery is an error.
+/// Time after the last write within which all deliveries must arrive.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum CPU time of the server per delivery, in microseconds.
+/// Maximum CPU time of the server per delivered event, in microseconds.
 const DELIVERY_MAX: f64 = 9.0;
 
-/// Minimum share of the requested rate for a valid run.
+/// Minimum ratio of the actual to the requested write rate for a valid run.
 const RATE_MIN: f64 = 0.98;
 
 pub(crate) struct Options {
-    /// Duration of the writes in seconds.
+    /// Time during which pods are written, in seconds.
     pub(crate) seconds: u32,
-    /// Whether the figures are written to `LOAD.md`.
+    /// Whether the results are written to `LOAD.md`.
     pub(crate) write: bool,
 }
 
-/// The parameters of a run.
+/// The parameters of a run: number of watchers and pods, and writes per second.
 #[derive(Clone)]
 struct Load {
     watchers: u32,
     objects: u32,
     rate: u32,
-    /// Whether each watcher selects a node.
+    /// Whether each watcher selects the pods of one node.
     by_node: bool,
 }
 
-/// The measurements of a run.
+/// The measurements of a run with a server.
 struct Figures {
     writes: u32,
     deliveries: usize,
     cpu: Cpu,
     took: Duration,
-    /// CPU time per delivery in each complete second, in microseconds, sorted.
+    /// CPU time per delivery in microseconds, for each complete second with deliveries, in ascending order.
     each_second: Vec<f64>,
-    /// The lags in microseconds, sorted.
+    /// Lags of all deliveries in microseconds, in ascending order.
     lags: Vec<u32>,
     peak_kib: u64,
 }
 
-/// The requirement and the result of a scenario.
+/// The requirement and the result of a scenario, for one row of `LOAD.md`.
 pub(crate) struct Row {
     pub(crate) asked: String,
     pub(crate) measured: String,
-    /// The reason why the requirement is not met, if any.
+    /// The reason why the requirement is not met, or `None` if it is met.
     pub(crate) missed: Option<String>,
 }
 
-/// Measures 1,000 watchers of all pods at 100 writes/s.
+/// Measures the CPU time and the lag of deliveries to 1,000 watchers of all pods, at 100 writes/s.
 pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     let load = Load {
         watchers: 1_000,
@@ -91,7 +91,9 @@ pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     })
 }
 
-/// Measures 10,000 watchers of one node each at 500 writes/s, and the same writes without watchers.
+/// Measures the CPU time and the lag of deliveries to 10,000 watchers of one node each, at 500 writes/s.
+///
+/// For comparison, also measures the CPU time of the same writes without watchers.
 pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
     let load = Load {
         watchers: 10_000,
@@ -121,7 +123,7 @@ pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
     })
 }
 
-/// Measures the memory of 1,000,000 objects.
+/// Measures the peak memory of a server that stores 1,000,000 pods.
 pub(crate) fn stored() -> anyhow::Result<Row> {
     const OBJECTS: u32 = 1_000_000;
     const KIB_MAX: u64 = 3_000_000_000 / 1024;
@@ -147,7 +149,7 @@ fn micros_each(cpu: Cpu, count: usize) -> f64 {
     cpu.all().as_secs_f64() * 1e6 / count
 }
 
-/// Measures the time to build a server without a socket, with all kinds of Kubernetes, as in tests.
+/// Measures the time to build a server without a socket, with all built-in kinds, as tests do.
 pub(crate) fn build() -> Row {
     const SERVERS: usize = 100;
     const MAX: Duration = Duration::from_millis(10);
@@ -175,7 +177,7 @@ impl Load {
         LocalSet::new().run_until(self.follow(seconds)).await
     }
 
-    /// Returns the CPU time per delivery in microseconds, for a process that only writes to sockets.
+    /// Runs the child that only writes to sockets. Returns its CPU time per delivery in microseconds.
     async fn run_bare(&self, seconds: u32) -> anyhow::Result<f64> {
         LocalSet::new().run_until(self.follow_bare(seconds)).await
     }
@@ -276,7 +278,8 @@ impl Figures {
         f64::from(self.writes) / self.took.as_secs_f64()
     }
 
-    /// Returns the reason why the run is not valid, or exceeds the maximum lag.
+    /// Returns the reason why the run is not valid or exceeds the maximum lag. Returns `None` if there is no
+    /// such reason.
     fn missed(&self, load: &Load) -> Option<String> {
         if self.rate() < f64::from(load.rate) * RATE_MIN {
             return Some(format!(

@@ -1,9 +1,10 @@
-//! Attributes of a request by which authorization decides: verb, resource, namespace and name.
+//! Reads the attributes of a request that access rules check: verb, resource, namespace and name.
 //!
 //! Guarantees:
-//! - only method, path and query are used, as in `requestinfo.go`, so unserved resources are forbidden like served
-//!   ones;
-//! - the path is split and decoded like in routing, so both agree on the resource for any spelling of a path.
+//! - Only the method, the path and the query are used, as in Kubernetes' `requestinfo.go`. A request for an
+//!   unserved resource is therefore forbidden in the same way as a request for a served resource.
+//! - The path is split and decoded as in routing. Authorization and routing therefore find the same resource
+//!   for any spelling of a path.
 
 use http::Method;
 
@@ -11,7 +12,7 @@ use super::User;
 use crate::route::{self, Query, Target};
 use crate::status::ApiError;
 
-/// A verb on a resource; absent parts are empty.
+/// The verb and the resource of a request. A part that the request does not have is an empty string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) verb: String,
@@ -23,8 +24,9 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Returns the attributes of a request; `None` for a path without a resource: discovery, health, unserved
-    /// paths.
+    /// Returns the attributes of a request.
+    ///
+    /// Returns `None` for a path without a resource: discovery, health checks and unserved paths.
     pub(super) fn of(method: &Method, path: &str, query: &Query) -> Option<Attributes> {
         let segments = route::segments(path)?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -59,7 +61,7 @@ impl Attributes {
         Some(attributes)
     }
 
-    /// Returns the attributes of a create request for the object that a PUT names.
+    /// Returns the attributes of a create request for the object at `target`, the path of a PUT request.
     pub(super) fn of_creation(target: &Target) -> Attributes {
         let kind = &target.resource.kind;
         Attributes {
@@ -72,9 +74,9 @@ impl Attributes {
         }
     }
 
-    /// Whether the request is a review of the user's own access or identity.
+    /// Returns whether the request is a review of the user's own access or identity.
     ///
-    /// Every user may send these (role `system:basic-user`).
+    /// Every user may send such a request (role `system:basic-user` in Kubernetes).
     pub(super) fn is_about_oneself(&self) -> bool {
         let reviews: &[&str] = match self.group.as_str() {
             "authorization.k8s.io" => &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
@@ -84,7 +86,7 @@ impl Attributes {
         self.verb == "create" && reviews.contains(&self.resource.as_str())
     }
 
-    /// Returns the 403 error that a user receives for this request.
+    /// Returns the 403 error for a user to whom the request is forbidden.
     pub(super) fn forbidden(&self, user: &User) -> ApiError {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
         let place = if self.namespace.is_empty() {
@@ -114,9 +116,9 @@ fn verb(method: &Method, collection: bool, query: &Query) -> &'static str {
     }
 }
 
-/// Returns the object name that a field selector requires, if it requires one.
+/// Returns the object name that a field selector requires, or `None` if it requires no name.
 ///
-/// With this name, a rule that is restricted to object names also applies to lists and watches.
+/// A rule that is restricted to object names also applies to lists and watches with such a field selector.
 fn selected_name(selector: &str) -> Option<&str> {
     selector.split(',').find_map(|requirement| {
         let value = requirement.trim().strip_prefix("metadata.name=")?;

@@ -1,11 +1,12 @@
-//! Rejects requests of web pages to a local port without authentication.
+//! Rejects requests that web pages send to a local port without authentication.
 //!
-//! Guarantees: a request that names another host (as after DNS rebinding), or whose `Origin` is another host, receives
-//! 403.
-//! Requests without a host or with this machine's host are accepted.
+//! Guarantees:
+//! - A request whose host is not a name of this machine receives 403, for example after DNS rebinding.
+//! - A request with an `Origin` header from another host receives 403.
+//! - Every other request is accepted, including one without a host.
 //!
-//! `kubectl proxy` checks the host the same way (`--accept-hosts`).
-//! `Origin` is checked too, because a page can POST without a preflight request.
+//! `kubectl proxy` checks the host in the same way (`--accept-hosts`). `Origin` is checked too, because a
+//! page can send a POST request without a preflight request.
 
 use std::net::IpAddr;
 
@@ -15,7 +16,7 @@ use http::uri::Authority;
 
 use crate::status::ApiError;
 
-/// Returns the error that rejects a web page's request; `None` if the request is accepted.
+/// Returns the 403 error that rejects a web page's request, or `None` if the request is accepted.
 pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let named = parts.uri.authority().map(Authority::to_string);
@@ -24,7 +25,7 @@ pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
         return Some(refused("Host", &host));
     }
     let mut origins = parts.headers.get_all(ORIGIN).iter().map(text);
-    // An origin without a scheme is `null`: a page without an origin.
+    // Only the origin `null` has no scheme. Browsers send it for pages without an origin.
     let is_own_page = |origin: &String| {
         origin
             .split_once("://")
@@ -34,7 +35,7 @@ pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
     Some(refused("Origin", &origin))
 }
 
-/// Whether a host name, with or without a port, always refers to this machine.
+/// Returns whether a host, with or without a port, is `localhost`, a loopback address, or empty.
 fn is_own(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else {
         return host.is_empty();

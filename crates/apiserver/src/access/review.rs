@@ -1,8 +1,10 @@
-//! Access reviews: evaluated against tokens and rules, and never stored.
+//! Evaluates access reviews, such as `SelfSubjectAccessReview`, by the tokens and access rules of the server.
 //!
-//! Guarantees: the result of a review equals the decision of [`super::Gate::admit`] at that time; reviews of
-//! other
-//! kinds get no status.
+//! Guarantees:
+//! - A review returns the decision that [`super::Gate::admit`] would make at the same time.
+//! - A review of an unsupported kind is returned without a status.
+//!
+//! The module does not store reviews.
 
 use serde_json::{Value, json};
 
@@ -11,14 +13,14 @@ use super::{Gate, Policy, User};
 use crate::kinds::Kind;
 use crate::status::{ApiError, FieldError};
 
-/// Reason in the status of a review when no rules are configured.
+/// Reason in the status of a review if the server has no access rules.
 const NO_RULES: &str = "this server has no access rules";
 
-/// Evaluates an access review and returns it with its `status`.
+/// Evaluates an access review of the user `asker`, and returns the review with its `status`.
 ///
 /// # Errors
 ///
-/// Returns 400 or 422 if the review's spec is incomplete.
+/// Returns 400 or 422 if the spec of the review is incomplete.
 pub(crate) fn review(
     gate: &Gate,
     asker: &User,
@@ -106,7 +108,7 @@ impl Policy {
     }
 }
 
-/// Returns the user of a `SubjectAccessReview`, with exactly the groups that the review lists.
+/// Returns the user that a `SubjectAccessReview` names, with exactly the groups that the review lists.
 fn subject(spec: &Value) -> User {
     let groups = spec["groups"].as_array().into_iter().flatten();
     let mut user = User::new(&text(spec, "user"));

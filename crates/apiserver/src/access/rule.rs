@@ -1,13 +1,15 @@
-//! An access rule: verbs on resources, for some users or all.
+//! Defines access rules: which verbs on which resources are allowed, for certain users or for all.
 //!
-//! Guarantees: rules only allow, so their order does not matter; matching follows Kubernetes' RBAC rules.
+//! Guarantees:
+//! - A rule can only allow a request, so the order of rules does not matter.
+//! - A rule matches a request as an RBAC rule of Kubernetes does.
 
 use serde_json::{Value, json};
 
 use super::User;
 use super::attributes::Attributes;
 
-/// Allows verbs on resources, for all users and namespaces unless restricted.
+/// An access rule that allows verbs on resources, for all users and namespaces unless restricted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a rule is for `Builder::rules` or `Access::replace_rules`"]
 pub struct Rule {
@@ -19,29 +21,29 @@ pub struct Rule {
     groups: Vec<String>,
 }
 
-/// A resource pattern as in `kubectl create role --resource`.
+/// A pattern for resources, in the syntax of `kubectl create role --resource`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
-    /// API group of the resource; `*` matches every group.
+    /// API group of the resource. `*` matches every group.
     group: String,
-    /// Plural name of the resource; `*` matches every resource.
+    /// Plural name of the resource. `*` matches every resource.
     plural: String,
-    /// Name of the subresource; `None` matches the resource itself, and with the plural `*` also all
-    /// subresources.
+    /// Name of the subresource. `None` matches the resource itself.
+    ///
+    /// With the plural name `*`, `None` also matches all subresources.
     subresource: Option<String>,
 }
 
 // === impl Rule ===
 
 impl Rule {
-    /// Allows these verbs, such as `list`, on these resources.
+    /// Creates a rule that allows these verbs, such as `list`, on these resources.
     ///
-    /// Resources are written as `pods`, `pods/log`, `deployments.apps` or `deployments.apps/scale`.
+    /// Resources are written as `pods`, `pods/log`, `deployments.apps` or `deployments.apps/scale`. A
+    /// resource does not include its subresources.
     ///
-    /// The verb `*` matches every verb.
-    /// The resource `*` matches every resource and subresource, `*.apps` those of one group, and `*/scale` one
-    /// subresource of every resource.
-    /// A resource does not include its subresources.
+    /// The verb `*` matches every verb. The resource `*` matches every resource and subresource. `*.apps`
+    /// matches the resources and subresources of one group, and `*/scale` one subresource of every resource.
     pub fn allow<'a, 'b>(
         verbs: impl IntoIterator<Item = &'a str>,
         resources: impl IntoIterator<Item = &'b str>,
@@ -58,25 +60,29 @@ impl Rule {
 
     /// Restricts the rule to objects with these names.
     ///
-    /// A create request has no name; a list or watch has one if its field selector requires `metadata.name`.
+    /// A create request has no name. A list or watch request has a name if its field selector requires
+    /// `metadata.name`.
     pub fn named<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Rule {
         self.names.extend(owned(names));
         self
     }
 
-    /// Restricts the rule to these namespaces; excludes cluster-wide requests and cluster-scoped resources.
+    /// Restricts the rule to these namespaces.
+    ///
+    /// The rule then allows neither requests for all namespaces nor requests for cluster-scoped resources.
     pub fn in_namespaces<'a>(mut self, namespaces: impl IntoIterator<Item = &'a str>) -> Rule {
         self.namespaces.extend(owned(namespaces));
         self
     }
 
-    /// Restricts the rule to this user; further calls add users.
+    /// Restricts the rule to the user `name`. Each further call adds a user.
     pub fn for_user(mut self, name: &str) -> Rule {
         self.users.push(name.to_owned());
         self
     }
 
-    /// Restricts the rule to this group, such as `system:authenticated`; further calls add groups.
+    /// Restricts the rule to the group `name`, such as `system:authenticated`. Each further call adds a
+    /// group.
     pub fn for_group(mut self, name: &str) -> Rule {
         self.groups.push(name.to_owned());
         self
@@ -96,14 +102,14 @@ impl Rule {
             && any_of(&self.namespaces, &attributes.namespace)
     }
 
-    /// Whether the rule applies to requests of a user in a namespace.
+    /// Returns whether the rule applies to requests of `user` in `namespace`.
     pub(super) fn applies(&self, user: &User, namespace: &str) -> bool {
         let namespaces = &self.namespaces;
         self.is_for(user)
             && (namespaces.is_empty() || namespaces.iter().any(|one| one == namespace))
     }
 
-    /// Returns the rule as in the status of a `SelfSubjectRulesReview`: one `ResourceRule` per API group.
+    /// Returns the rule in the format of a `SelfSubjectRulesReview` status, one `ResourceRule` per API group.
     pub(super) fn to_resource_rules(&self) -> Vec<Value> {
         let mut rules: Vec<(&str, Vec<String>)> = Vec::new();
         for pattern in &self.resources {

@@ -1,4 +1,4 @@
-//! Tests of headers, paths and patterns, as tables.
+//! Tests the attributes of requests, the matching of access rules, and the reading of tokens from headers.
 
 use std::fmt::Write as _;
 
@@ -85,7 +85,7 @@ fn every_spelling_of_a_path_has_the_same_resource() {
     );
 }
 
-/// Whether a rule allows user `u` in group `g` a request.
+/// Returns whether `rule` allows the user `u` in the group `g` a request.
 fn allows(rule: Rule, method: &Method, uri: &str) -> bool {
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let attributes = Attributes::of(method, path, &Query::parse(query)).unwrap();

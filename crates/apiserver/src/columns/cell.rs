@@ -1,14 +1,14 @@
-//! Definition of a column, and computation of its cells.
+//! Defines a printer column, and computes the values of its cells.
 //!
-//! Clients can store arbitrary values.
-//! Guarantees: an absent or malformed value results in an empty or `<none>` cell, never in an error.
+//! Guarantees: a field that is absent or malformed results in an empty or `<none>` cell, never in an error.
+//! Clients can store arbitrary values in objects.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::object::Object;
 
-/// One column of a table: its definition, and the function that computes its cells.
+/// A printer column: its definition, and the function that computes the cell for an object.
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
@@ -47,10 +47,10 @@ pub(super) const fn wide(name: &'static str, cell: fn(&Object, Timestamp) -> Val
 pub(super) const NAME: Column = text("Name", |object, _| json!(object.text("name")));
 pub(super) const AGE: Column = text("Age", |object, now| json!(age(object, now)));
 
-/// Text of an empty cell in most columns.
+/// Text of a cell without a value in most columns.
 pub(super) const NONE: &str = "<none>";
 
-/// Formats a duration as `kubectl` does (`duration.HumanDuration`).
+/// Formats a duration in seconds as `kubectl` does (`duration.HumanDuration`).
 ///
 /// The text has at most two units, and one unit for long durations.
 pub(crate) fn human_duration(seconds: i64) -> String {
@@ -89,7 +89,7 @@ pub(super) fn age(object: &Object, now: Timestamp) -> String {
     )
 }
 
-/// Returns the value at a JSON pointer in the object; the empty string if the value is absent or null.
+/// Returns the value at a JSON pointer in the object, or an empty string if the value is absent or null.
 pub(super) fn at(object: &Object, pointer: &str) -> Value {
     let (first, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
     let member = object.get(first);
@@ -109,12 +109,12 @@ pub(super) fn count(object: &Object, pointer: &str) -> i64 {
     at(object, pointer).as_i64().unwrap_or(0)
 }
 
-/// Returns `spec.replicas` of the object; 1 if absent.
+/// Returns the value of `spec.replicas`, or 1 if it is absent.
 pub(super) fn desired(object: &Object) -> i64 {
     at(object, "/spec/replicas").as_i64().unwrap_or(1)
 }
 
-/// Returns the value, or `default` if the value is the empty string.
+/// Returns `value`, or `default` if `value` is the empty string.
 pub(super) fn or(value: Value, default: &str) -> Value {
     if value == "" { json!(default) } else { value }
 }
@@ -127,7 +127,9 @@ pub(super) fn list(object: &Object, pointer: &str) -> Vec<Value> {
     at(object, pointer).as_array().cloned().unwrap_or_default()
 }
 
-/// Returns the number of members or items of the value at a JSON pointer; 0 for any other value.
+/// Returns the number of members or items of the value at a JSON pointer.
+///
+/// Returns 0 if the value is neither an object nor an array.
 pub(super) fn size(object: &Object, pointer: &str) -> usize {
     match at(object, pointer) {
         Value::Object(members) => members.len(),
@@ -136,7 +138,7 @@ pub(super) fn size(object: &Object, pointer: &str) -> usize {
     }
 }
 
-/// Joins with commas the strings at a JSON pointer in each item.
+/// Joins with commas the strings that the items have at a JSON pointer.
 pub(super) fn joined(items: &[Value], pointer: &str) -> String {
     let texts = items
         .iter()
@@ -144,7 +146,7 @@ pub(super) fn joined(items: &[Value], pointer: &str) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// Formats labels as `key=value` pairs; returns `<none>` if there are no labels.
+/// Formats labels as `key=value` pairs, or returns `<none>` if there are no labels.
 pub(super) fn labels(labels: &Value) -> String {
     let pairs = labels.as_object().into_iter().flatten();
     let pairs: Vec<String> = pairs
@@ -153,7 +155,7 @@ pub(super) fn labels(labels: &Value) -> String {
     none_if_empty(pairs.join(","))
 }
 
-/// Formats a `metav1.LabelSelector` in selector syntax; returns `<none>` if the selector is empty.
+/// Formats a `metav1.LabelSelector` in selector syntax, or returns `<none>` if the selector is empty.
 pub(super) fn selector(selector: &Value) -> String {
     let equal = labels(&selector["matchLabels"]);
     let mut terms: Vec<String> = Vec::new();
@@ -185,7 +187,7 @@ pub(super) fn none_if_empty(text: String) -> String {
     }
 }
 
-/// Formats the duration from `time` until `now`; returns `unknown` if `time` is absent or malformed.
+/// Formats the duration from `time` until `now`, or returns `unknown` if `time` is absent or malformed.
 pub(super) fn since(time: &Value, now: Timestamp, unknown: &str) -> String {
     let time: Option<Timestamp> = time.as_str().and_then(|time| time.parse().ok());
     time.map_or_else(

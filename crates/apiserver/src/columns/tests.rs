@@ -1,4 +1,4 @@
-//! Content of cells.
+//! Tests the formatting of durations in table cells.
 
 use super::cell::human_duration;
 

@@ -1,7 +1,7 @@
-//! Printer columns of pods, of the workloads that create pods, and of nodes.
+//! Defines the printer columns of pods, of the workloads that create pods, and of nodes.
 //!
-//! Guarantees: names, types, order and priorities match Kubernetes' printers; columns with priority 1 are shown only by
-//! `-o wide`.
+//! Guarantees: names, types, order and priorities match Kubernetes' printers. `kubectl get` shows columns
+//! with priority 1 only with `-o wide`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -245,7 +245,7 @@ fn ready_containers(pod: &Object) -> String {
     format!("{ready}/{all}")
 }
 
-/// Formats the number of a pod's container restarts, and the time since the last restart.
+/// Returns the number of restarts of a pod's containers, and the time since the last container terminated.
 fn restarts(pod: &Object, now: Timestamp) -> String {
     let statuses = container_statuses(pod);
     let times: i64 = statuses
@@ -267,8 +267,8 @@ fn restarts(pod: &Object, now: Timestamp) -> String {
 
 /// Returns the status of a pod as `kubectl get` shows it.
 ///
-/// This is `Terminating`, the reason of the first container that has a reason, the pod's own reason, or its
-/// phase.
+/// The status is the first of these that applies: `Terminating`, the first reason that a container reports,
+/// the reason of the pod, the phase of the pod.
 fn pod_status(pod: &Object) -> String {
     let phase = string(pod, "/status/phase");
     let has_ended = phase == "Succeeded" || phase == "Failed";
@@ -279,7 +279,7 @@ fn pod_status(pod: &Object) -> String {
     let is_up = |it: &Value| it["ready"] == true && it["state"]["running"].is_object();
     let told = statuses.iter().find_map(container_reason);
     match told {
-        // One container has completed, and another is running.
+        // The phase is shown if one container has completed and another one is running.
         Some(reason) if reason == "Completed" && statuses.iter().any(is_up) => phase,
         Some(reason) => reason,
         None => [string(pod, "/status/reason"), phase]

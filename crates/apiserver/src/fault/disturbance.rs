@@ -1,9 +1,9 @@
-//! Effects of faults on the bytes of one body: chunks are the input, steps are the output.
+//! Computes the effects of faults on one response body: the input is chunks, and the output is steps.
 //!
 //! Guarantees:
-//! - this module does not wait: a pause or an end is a step that the owner of the body executes;
-//! - the same chunks with the same seed result in the same steps;
-//! - chunks are combined into lines only if a fault applies to events, so other bodies are not copied.
+//! - The module does not wait. A pause or an end is a [`Step`] that the owner of the body executes.
+//! - The same chunks with the same seed result in the same steps.
+//! - Chunks are combined into lines only if a fault applies to single events, so other bodies are not copied.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,47 +14,49 @@ use bytes::Bytes;
 use super::edit::{Edit, is_bookmark, is_end_bookmark};
 use super::rule::{After, Ending, Fault, Moment, Split, Which};
 
-/// Maximum size of a chunk of a randomly split body: small enough to split every member of an object.
+/// Maximum size in bytes of a chunk of a randomly split body.
+///
+/// The maximum is small enough to split every JSON member of an event's object.
 const RANDOM_CHUNK_MAX: u64 = 64;
 
-/// The next action on a response body.
+/// An action that the owner of a response body executes next.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Bytes(Bytes),
     Pause(Duration),
-    /// Flushes the bytes that were sent before the next chunk.
+    /// Flushes all bytes sent so far before the next chunk is sent.
     Flush,
     End(Ending),
-    /// Reports that the fault of this name has taken effect.
+    /// Reports that the fault with this name has taken effect.
     Hit(Arc<str>),
 }
 
-/// One fault that applies to one response body.
+/// A fault that applies to one response body, with the random generator of the fault.
 pub(crate) struct Laid {
     pub(super) fault: Fault,
     /// Name of the fault in the request log.
     name: Arc<str>,
     rng: fastrand::Rng,
-    /// Whether the effect of the fault has been reported.
+    /// Whether the effect of the fault on this body has been reported.
     told: bool,
 }
 
-/// The faults on one response body, and how much of the body was received and sent.
+/// The faults on one response body, and the amount of the body that was received and sent.
 #[derive(Default)]
 pub(super) struct Disturbance {
     laid: Vec<Laid>,
-    /// Whether chunks must be combined into lines, because a fault applies to events.
+    /// Whether chunks are combined into lines, because a fault applies to single events.
     by_events: bool,
     started: bool,
-    /// The received part of a line whose end has not been received.
+    /// Received bytes of a line whose end has not been received yet.
     line: Vec<u8>,
-    /// Number of received lines.
+    /// Number of events received so far. Each event is one line.
     events: u64,
     /// Number of bytes sent so far.
     bytes: u64,
-    /// Byte offset of the next boundary of a random split.
+    /// Byte offset of the next chunk boundary of a random split, in the sent body.
     random_border: u64,
-    /// A line that is sent after the next line, because a fault swaps them.
+    /// A line that is held back and sent after the next line, because a fault swaps the two.
     overtaken: Option<Bytes>,
 }
 
@@ -70,7 +72,7 @@ impl Laid {
         }
     }
 
-    /// Adds a step that reports the effect of the fault, unless it was reported before.
+    /// Adds a step that reports the effect of the fault, unless an earlier step has reported it.
     fn hit(&mut self, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.told, true) {
             steps.push_back(Step::Hit(Arc::clone(&self.name)));
@@ -81,7 +83,7 @@ impl Laid {
 // === impl Disturbance ===
 
 impl Disturbance {
-    /// Creates the state for a body; writes the steps before the first chunk to `steps`.
+    /// Creates the state for a body. Adds the steps before the first chunk to `steps`.
     pub(super) fn new(laid: Vec<Laid>, steps: &mut VecDeque<Step>) -> Disturbance {
         let by_events = laid.iter().any(|laid| laid.fault.needs_events());
         let mut disturbance = Disturbance {
@@ -94,12 +96,12 @@ impl Disturbance {
         disturbance
     }
 
-    /// Whether no fault applies, so that chunks pass unchanged.
+    /// Returns whether no fault applies to the body. Chunks then pass unchanged.
     pub(super) fn is_idle(&self) -> bool {
         self.laid.is_empty()
     }
 
-    /// Processes the next chunk of the body; writes the resulting steps to `steps`.
+    /// Processes the next received chunk of the body, and adds the resulting steps to `steps`.
     pub(super) fn feed(&mut self, chunk: Bytes, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.started, true) {
             self.pause(Moment::FirstByte, steps);
@@ -116,7 +118,9 @@ impl Disturbance {
         }
     }
 
-    /// Sends all data that was held back; called at the end of the body, or when its faults are removed.
+    /// Adds steps that send all data that was held back.
+    ///
+    /// Called at the end of the body, and when the faults of the body are removed.
     pub(super) fn finish(&mut self, steps: &mut VecDeque<Step>) {
         let line = std::mem::take(&mut self.line);
         for kept in [line.into(), self.overtaken.take().unwrap_or_default()] {
@@ -124,7 +128,9 @@ impl Disturbance {
         }
     }
 
-    /// Removes all faults from the body, including future pauses and ends.
+    /// Removes all faults from the body, and their pauses, flushes and ends from `steps`.
+    ///
+    /// Adds steps that send all data that was held back.
     pub(super) fn release(&mut self, steps: &mut VecDeque<Step>) {
         self.laid.clear();
         self.by_events = false;
@@ -174,7 +180,7 @@ impl Disturbance {
         }
     }
 
-    /// Applies the faults that take effect after the number of events received so far.
+    /// Applies the faults that take effect after exactly the number of events received so far.
     fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
         let mut due = Vec::new();
         for laid in &mut self.laid {
@@ -194,7 +200,7 @@ impl Disturbance {
         }
     }
 
-    /// Sends bytes, split at the chunk boundaries and ends that faults request within them.
+    /// Adds steps that send `bytes`, divided at the offsets of chunk boundaries and ends that faults request.
     fn send(&mut self, mut bytes: Bytes, steps: &mut VecDeque<Step>) {
         while !bytes.is_empty() {
             let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
@@ -205,7 +211,7 @@ impl Disturbance {
         }
     }
 
-    /// Returns the number of bytes until the next chunk boundary or end that a fault requests.
+    /// Returns the number of bytes from the current offset to the next chunk boundary or end of a fault.
     fn room(&mut self) -> u64 {
         let at = self.bytes;
         let mut room = u64::MAX;
@@ -231,7 +237,7 @@ impl Disturbance {
         room
     }
 
-    /// Applies the faults that take effect after the number of bytes sent so far.
+    /// Applies the faults that take effect after exactly the number of bytes sent so far.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {
@@ -250,7 +256,7 @@ impl Disturbance {
     }
 }
 
-/// Whether an edit with the selection `which` applies to the event with this number and line.
+/// Returns whether an edit with the selection `which` applies to the event with this number and line.
 fn picks(which: Which, number: u64, line: &[u8], rng: &mut fastrand::Rng) -> bool {
     match which {
         Which::All => true,

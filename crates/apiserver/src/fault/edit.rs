@@ -1,7 +1,8 @@
-//! [`Edit`]: a change to one event of a watch, its keyword in a fault plan, and its effect.
+//! Defines [`Edit`], a change to one event of a watch, with its keyword in a fault plan and its effect.
 //!
-//! Guarantees: a line stays a line; a line that is not an event of this server passes unchanged, except that
-//! [`Edit::Garble`] truncates it to half.
+//! Guarantees:
+//! - A line whose content an edit changes is still one line.
+//! - [`Edit::Spoil`] and [`Edit::Retype`] return a line unchanged if it is not an event of this server.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -11,17 +12,17 @@ use serde_json::{Value, json};
 pub(crate) enum Edit {
     Drop,
     Duplicate,
-    /// The event is sent after the event that follows it.
+    /// Sends the event after the event that follows it.
     Swap,
-    /// The second half of the event's line is not sent.
+    /// Sends only the first half of the event's line.
     Garble,
-    /// The event's object can't be decoded.
+    /// Changes the event's object. A client then can't decode the object.
     Spoil,
-    /// The event has a type that is unknown to every client.
+    /// Changes the type of the event to one that no client knows.
     Retype,
 }
 
-/// Keywords of the edits in a fault plan.
+/// Keyword of each edit in the grammar of fault plans.
 pub(super) const EDITS: [(&str, Edit); 6] = [
     ("drop", Edit::Drop),
     ("duplicate", Edit::Duplicate),
@@ -32,12 +33,12 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 ];
 
 impl Edit {
-    /// Applies the edit to the lines that are sent for one event.
+    /// Applies the edit to `lines`, the lines that are sent for one event.
     pub(super) fn apply(self, lines: &mut Vec<Bytes>) {
         match self {
             Self::Drop => lines.clear(),
             Self::Duplicate => lines.extend_from_within(..),
-            // The caller swaps events, because two of them are involved.
+            // The caller swaps events, because a swap affects two of them.
             Self::Swap => {}
             Self::Garble => lines.iter_mut().for_each(|line| *line = garbled(line)),
             Self::Spoil => lines.iter_mut().for_each(|line| *line = spoilt(line)),
@@ -46,10 +47,10 @@ impl Edit {
     }
 }
 
-/// Start of every event line that this server sends.
+/// Start of the line of every event that this server sends.
 const START: &[u8] = b"{\"type\":\"";
 
-/// Event type that is unknown to every client.
+/// Event type that no client knows.
 const UNKNOWN_TYPE: &[u8] = b"MOVED";
 
 /// Start of the line of a BOOKMARK event.
@@ -66,7 +67,7 @@ pub(super) fn is_end_bookmark(line: &[u8]) -> bool {
     is_bookmark(line) && line.windows(END.len()).any(|part| part == END)
 }
 
-/// Returns the first half of a line, which is not valid JSON.
+/// Returns the first half of a line, which is not valid JSON, with a line break.
 fn garbled(line: &[u8]) -> Bytes {
     let mut half = line[..line.len() / 2].to_vec();
     half.push(b'\n');
@@ -75,7 +76,8 @@ fn garbled(line: &[u8]) -> Bytes {
 
 /// Returns the line of an event with a number in place of the object's annotations.
 ///
-/// A client can decode its name and revision, but not the object.
+/// A client can decode the name and the revision of the object, but not the complete object. A line that is
+/// not an event with an object is returned unchanged.
 fn spoilt(line: &Bytes) -> Bytes {
     let Ok(mut event) = serde_json::from_slice::<Value>(line) else {
         return line.clone();
@@ -85,12 +87,14 @@ fn spoilt(line: &Bytes) -> Bytes {
         return line.clone();
     };
     metadata.insert("annotations".to_owned(), json!(0));
-    // The type is first, as in every line: clients may read it without the rest.
+    // The type is the first member, as in every line, because clients may read it without the rest.
     let (event_type, object) = (&event["type"], &event["object"]);
     format!("{{\"type\":{event_type},\"object\":{object}}}\n").into()
 }
 
-/// Returns the line of an event with a type that is unknown to every client.
+/// Returns the line of an event with its type replaced by [`UNKNOWN_TYPE`].
+///
+/// Any other line is returned unchanged.
 fn retyped(line: &Bytes) -> Bytes {
     let Some(rest) = line.strip_prefix(START) else {
         return line.clone();

@@ -1,14 +1,15 @@
-//! Selection of the requests that a fault applies to.
+//! Selects the requests that a fault applies to.
 //!
-//! Guarantees: a request must meet every condition; the printed form is the grammar of fault plans and parses to the
-//! same value.
+//! Guarantees:
+//! - A selected request meets every condition of the [`Match`].
+//! - A match is printed in the grammar of fault plans. Parsing the printed text results in the same match.
 
 use std::fmt;
 
 use crate::request_log::LoggedRequest;
 use crate::route::Verb;
 
-/// Selects the requests that a fault applies to; a request must meet every condition.
+/// Conditions that select the requests to which a fault applies. A selected request meets all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match {
     pub(super) verb: Option<Verb>,
@@ -18,28 +19,29 @@ pub struct Match {
     pub(super) user_agent: Option<String>,
 }
 
-/// A word of a fault plan; printed in quotes with JSON's escapes if it would be ambiguous without them.
+/// A word of a fault plan. It is printed in quotes, with JSON's escapes, if it would be ambiguous without
+/// quotes.
 pub(super) struct Word<'a>(pub(super) &'a str);
 
 // === impl Match ===
 
 impl Match {
-    /// Selects every request.
+    /// Creates a match that selects every request.
     pub fn any() -> Match {
         Match::default()
     }
 
-    /// Selects lists of a resource, such as `pods`.
+    /// Creates a match that selects lists of a resource, such as `pods`.
     pub fn list(resource: &str) -> Match {
         Match::verb(Verb::List, resource)
     }
 
-    /// Selects watches of a resource, such as `pods`.
+    /// Creates a match that selects watches of a resource, such as `pods`.
     pub fn watch(resource: &str) -> Match {
         Match::verb(Verb::Watch, resource)
     }
 
-    /// Selects requests with one verb on a resource, such as `pods`.
+    /// Creates a match that selects requests with one verb on a resource, such as `pods`.
     pub fn verb(verb: Verb, resource: &str) -> Match {
         Match {
             verb: Some(verb),
@@ -69,7 +71,7 @@ impl Match {
         self
     }
 
-    /// Selects every watch.
+    /// Creates a match that selects every watch.
     pub(crate) fn watches() -> Match {
         Match {
             verb: Some(Verb::Watch),
@@ -77,7 +79,7 @@ impl Match {
         }
     }
 
-    /// Whether this match selects every request that `narrower` selects.
+    /// Returns whether this match selects every request that `narrower` selects.
     pub(crate) fn covers(&self, narrower: &Match) -> bool {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
@@ -127,7 +129,7 @@ impl fmt::Display for Match {
 // === impl Word ===
 
 impl Word<'_> {
-    /// Whether a word without quotes may contain this character.
+    /// Returns whether a word without quotes may contain this character.
     pub(super) fn holds(character: char) -> bool {
         !character.is_whitespace() && !character.is_control() && !";:\"#".contains(character)
     }

@@ -1,10 +1,13 @@
-//! The response bodies in transfer: orders that faults send to them, and the timing of their faults.
+//! Tracks the response bodies that are being sent, and applies faults to them.
+//!
+//! The actions of a fault plan send orders to open bodies: to end, freeze or resume, or to remove their
+//! faults.
 //!
 //! Guarantees:
-//! - an order reaches every matching open body, and takes effect before pending data: nothing is delivered
-//!   after the order to end;
-//! - a body is removed when its reader drops it;
-//! - all timers belong to the body, so a server without readers runs nothing.
+//! - An order reaches every matching open body, and takes effect before pending data. No data is delivered
+//!   after an order to end.
+//! - A body is removed when its reader drops it.
+//! - All timers belong to the bodies, so a server without readers runs no timer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -23,15 +26,16 @@ use super::rule::Ending;
 use crate::body::{Body, BoxError};
 use crate::request_log::{LoggedRequest, Recorder};
 
-/// The open response bodies, to which faults send orders to end, freeze, resume, or drop their faults.
+/// The response bodies of a server that are being sent, to which the actions of a fault plan send orders.
 #[derive(Default)]
 pub(crate) struct OpenBodies(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    /// Matches of the active freezes; each also freezes the matching bodies that are opened later.
+    /// Matches of the freezes that are in effect. A freeze also applies to matching bodies that are opened
+    /// later.
     frozen: Vec<Match>,
-    /// The open bodies by the sequence number of their request.
+    /// Open bodies by the sequence number of the request.
     bodies: BTreeMap<u64, OpenBody>,
 }
 
@@ -40,26 +44,28 @@ struct OpenBody {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// Orders to one open body; the body checks them on every poll, which takes one uncontended lock.
+/// Orders to one open body: to end, freeze or resume, or to remove its faults.
+///
+/// The body reads the orders on every poll, under a lock without contention.
 #[derive(Default)]
 struct Inbox {
     orders: Orders,
-    /// Waker of the task that polled the body last.
+    /// Waker of the task that last polled the body.
     reader: Option<Waker>,
 }
 
-/// The orders that are in effect for one open body.
+/// Orders that one open body has received: to end, to freeze, to resume, or to remove its faults.
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
     end: Option<Ending>,
     frozen: bool,
-    /// Number of thaws so far that matched the body.
+    /// Number of orders to resume that the body has received so far.
     thaws: u64,
-    /// Whether the faults of the body were removed.
+    /// Whether the body has received the order to remove its faults.
     released: bool,
 }
 
-/// Registration of an open body; dropping the guard removes the body.
+/// Registration of an open body in [`OpenBodies`]. Dropping the guard removes the body.
 pub(crate) struct OpenBodyGuard {
     open: Arc<Mutex<Open>>,
     requests: Arc<Recorder>,
@@ -67,14 +73,16 @@ pub(crate) struct OpenBodyGuard {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// A response body that applies its faults and the orders to it.
+/// A response body that applies its faults, and the orders that it receives.
 struct Disturbed {
     inner: Body,
     held: OpenBodyGuard,
     disturbance: Disturbance,
     steps: VecDeque<Step>,
     pause: Option<Pin<Box<Sleep>>>,
-    /// Value of `thaws` when a fault of the body froze it; `None` if no fault froze it.
+    /// Value of [`Orders::thaws`] when a fault froze the body. `None` if no fault froze it.
+    ///
+    /// The body resumes when the number changes.
     frozen_at: Option<u64>,
     /// Whether the data before a pending [`Ending::Break`] has been flushed.
     breaks: bool,
@@ -86,7 +94,10 @@ struct Disturbed {
 // === impl OpenBodies ===
 
 impl OpenBodies {
-    /// Registers a body before it is read; the body of a watch in the same step as the watch.
+    /// Registers the body of a response, before the body is read.
+    ///
+    /// The body of a watch is registered under the same lock as the watch. Therefore no order misses the
+    /// body.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,
@@ -112,7 +123,7 @@ impl OpenBodies {
         }
     }
 
-    /// Ends or freezes the matching open bodies; returns the sequence numbers of their requests.
+    /// Ends or freezes all open bodies that match, and returns the sequence numbers of their requests.
     pub(crate) fn end(&self, matches: &Match, ending: Ending) -> Vec<u64> {
         let mut open = self.0.lock();
         if ending == Ending::Freeze {
@@ -124,7 +135,7 @@ impl OpenBodies {
         })
     }
 
-    /// Resumes the matching open bodies, and removes the freezes that `matches` covers.
+    /// Resumes all open bodies that match, and removes the freezes that `matches` covers.
     pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
@@ -134,7 +145,7 @@ impl OpenBodies {
         });
     }
 
-    /// Resumes every open body and removes the faults of each.
+    /// Resumes all open bodies, and removes their faults.
     pub(crate) fn release(&self) {
         let mut open = self.0.lock();
         open.frozen.clear();
@@ -171,7 +182,7 @@ impl Inbox {
         }
     }
 
-    /// Returns the current orders and registers the reader, which the next order wakes.
+    /// Returns the current orders, and registers the polling task, which the next order wakes.
     fn read(&mut self, cx: &Context<'_>) -> Orders {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -188,7 +199,7 @@ impl OpenBodyGuard {
         &self.request
     }
 
-    /// Wraps the registered body so that it applies these faults.
+    /// Returns the registered body `inner` with the faults `laid` and all later orders applied to it.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, &mut steps);
@@ -252,7 +263,9 @@ impl Stream for Disturbed {
 }
 
 impl Disturbed {
-    /// Executes a step; returns the result of the poll if the step ends it.
+    /// Executes a step.
+    ///
+    /// Returns the result of the poll, or `None` if the poll continues with the next step.
     fn take(
         &mut self,
         step: Step,
@@ -263,14 +276,14 @@ impl Disturbed {
             Step::Bytes(bytes) => return Some(Poll::Ready(Some(Ok(bytes)))),
             Step::Pause(period) => self.pause = Some(Box::pin(tokio::time::sleep(period))),
             Step::Flush => {
-                // The connection flushes when there is nothing to read.
+                // The connection flushes the sent bytes when the body is pending.
                 cx.waker().wake_by_ref();
                 return Some(Poll::Pending);
             }
             Step::Hit(name) => self.hit(&name),
             Step::End(Ending::Freeze) => self.frozen_at = Some(orders.thaws),
             Step::End(Ending::Break) if !self.breaks => {
-                // hyper drops unwritten data when a body fails.
+                // hyper drops unwritten data when a body fails, so the data is flushed first.
                 self.breaks = true;
                 self.steps.push_front(step);
                 cx.waker().wake_by_ref();
@@ -281,7 +294,9 @@ impl Disturbed {
         None
     }
 
-    /// Polls the inner body; returns a chunk to pass through, or `None` if there may be steps to execute.
+    /// Polls the inner body.
+    ///
+    /// Returns a chunk to send unchanged or an error, or `None` if `steps` may contain new steps.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

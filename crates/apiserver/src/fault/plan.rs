@@ -1,9 +1,11 @@
-//! The grammar of fault plans: parses text into statements.
+//! Parses the text of fault plans into statements.
 //!
 //! Guarantees:
-//! - a plan with a mistake has no effect at all;
-//! - the error contains the position of the first mistake and the expected input;
-//! - the printed form of a statement parses to the same statement.
+//! - A plan with a mistake has no effect at all.
+//! - The error contains the position of the first mistake and the expected input.
+//! - The printed form of a statement parses to the same statement.
+//!
+//! The module does not execute statements.
 
 mod parser;
 mod token;
@@ -18,7 +20,7 @@ use crate::route::Verb;
 use parser::{Parser, share};
 use token::{Kind, tokens};
 
-/// The verbs that a rule of a plan can match.
+/// Verbs that a rule of a fault plan can match.
 const VERBS: [Verb; 9] = [
     Verb::Get,
     Verb::List,
@@ -31,12 +33,14 @@ const VERBS: [Verb; 9] = [
     Verb::Other,
 ];
 
-/// The first words of a plan's actions.
+/// First words of the actions in a fault plan, except `accept connections`.
 const ACTIONS: [&str; 9] = [
     "cut", "break", "freeze", "thaw", "close", "send", "expire", "restart", "refuse",
 ];
 
-/// Error for a fault plan that has a mistake, or whose action failed; contains the position in the plan.
+/// Error for a fault plan that has a mistake, or whose action failed.
+///
+/// The error contains the position of the mistake or of the action in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fault plan, line {line}, column {column}: {message}")]
 pub struct PlanError {
@@ -45,20 +49,20 @@ pub struct PlanError {
     message: String,
 }
 
-/// A parsed fault plan with its text.
+/// A parsed fault plan: its text, and the statements that the text contains.
 pub(crate) struct Plan {
     pub(crate) text: String,
     pub(crate) statements: Vec<Placed>,
 }
 
-/// A statement and its byte offset in the plan.
+/// A statement of a fault plan, with the byte offset at which it starts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Placed {
     pub(crate) statement: Statement,
     pub(crate) at: usize,
 }
 
-/// A mistake in a plan and its byte offset.
+/// A mistake in a fault plan, with its byte offset and the error message.
 struct Mistake {
     at: usize,
     message: String,
@@ -84,7 +88,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
 // === impl PlanError ===
 
 impl PlanError {
-    /// Creates an error with the line and column of a byte offset in the plan.
+    /// Creates an error with the line and the column of the byte offset `at` in the plan `text`.
     pub(crate) fn new(text: &str, at: usize, message: String) -> PlanError {
         let before = text.get(..at).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |feed| feed + 1);
@@ -95,12 +99,12 @@ impl PlanError {
         }
     }
 
-    /// Returns the line of the mistake, starting at 1.
+    /// Returns the line of the mistake, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Returns the column where the mistake starts, in characters, starting at 1.
+    /// Returns the column at which the mistake starts, in characters, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
@@ -267,7 +271,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `after N events` or `after N bytes`; the default is the start of the body.
+    /// Parses `after N events` or `after N bytes`. The default is `after 0 bytes`.
     fn after(&mut self) -> Parsed<After> {
         if !self.takes("after") {
             return Ok(After::Bytes(0));
@@ -341,7 +345,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the limits of a rule (`skip=N`, `chance=P%`, `xN`) and adds them to the rule.
+    /// Parses the limits of a rule (`skip=N`, `chance=P%`, `xN`), and adds them to `rule`.
     fn limits(&mut self, mut rule: FaultRule) -> Parsed<FaultRule> {
         loop {
             let token = self.peek();
@@ -416,7 +420,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the match of an action; actions apply only to open watches.
+    /// Parses the match of an action. It must start with `watch`, because actions apply only to open watches.
     fn watches(&mut self) -> Parsed<Match> {
         if self.peek().word() != Some("watch") {
             return self.expected("`watch` and a resource: an action is about open watches");
@@ -425,7 +429,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the first words of all faults, for an error message.
+/// Returns the words with which a fault can start, as a list for an error message.
 fn known_faults() -> String {
     let endings = ENDINGS.map(|(word, _)| word).join(", ");
     let edits = EDITS.map(|(word, _)| word).join(", ");

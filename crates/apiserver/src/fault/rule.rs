@@ -1,6 +1,7 @@
-//! Statements of a fault plan: rules, which apply to future requests, and actions, which run immediately.
+//! Defines the statements of a fault plan: rules affect future requests, and actions run immediately.
 //!
-//! Guarantees: plain values; each prints in the plan's grammar and parses to the same value.
+//! Guarantees: statements are plain values; the printed form of a statement parses to the same value.
+//! This module neither parses plans nor applies faults.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -12,45 +13,45 @@ use super::matching::Match;
 use crate::request_log::LoggedRequest;
 use crate::route::Verb;
 
-/// One statement of a fault plan.
+/// One statement of a fault plan: a seed, a rule for future requests, or an action that runs immediately.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Statement {
-    /// Seeds the probabilities of the rules that follow.
+    /// Sets the seed for the random decisions of all rules that are added later.
     Seed(u64),
     Rule(FaultRule),
     Action(Action),
 }
 
-/// A fault that applies to future requests that match.
+/// A rule of a fault plan, which applies `fault` to future requests that `matches` selects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FaultRule {
     pub(crate) matches: Match,
     pub(crate) fault: Fault,
-    /// Number of matching requests that pass unaffected first.
+    /// Number of matching requests that pass unaffected before the rule applies its fault.
     pub(crate) skip: u64,
-    /// Probability that a request after the skipped ones is affected.
+    /// Probability that the rule affects a matching request after the first `skip` requests.
     pub(crate) chance: Share,
-    /// Maximum number of affected requests; `None` is unlimited.
+    /// Maximum number of requests that the rule affects; `None` means no limit.
     pub(crate) times: Option<u64>,
 }
 
-/// The effect of a rule on a matching request or on the body of its response.
+/// The effect of a rule on a matching request or on the response body.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fault {
     Answer(ErrorResponse),
-    /// The connection is reset before the response is sent.
+    /// Resets the connection before the response is sent.
     Reset,
-    /// A watch with `sendInitialEvents` is rejected, as by a server without streaming lists.
+    /// Rejects a watch that sets `sendInitialEvents`, as an API server without streaming lists does.
     RefuseStreaming,
     Delay(Moment, Duration),
     End(Ending, After),
     Split(Split),
     Edit(Edit, Which),
-    /// Inserts the text into the body of a watch after this number of events.
+    /// Inserts the text into the body of a watch after the given number of events.
     Send(Arc<str>, u64),
 }
 
-/// The error that a fault sends instead of the response.
+/// The error response that a fault sends instead of executing the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorResponse {
     pub(crate) code: u16,
@@ -58,18 +59,18 @@ pub(crate) struct ErrorResponse {
     pub(crate) retry_after: Option<u32>,
 }
 
-/// The format of the body of an [`ErrorResponse`].
+/// The format of the response body of an [`ErrorResponse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Status,
-    /// Plain text, as from Kubernetes' flow control, which rejects a request before the API server processes
-    /// it.
+    /// Plain text, the format in which Kubernetes' flow control rejects a request before the API server
+    /// processes the request.
     Plain,
     /// A `Status` which reports that the server has not reached the requested revision.
     TooLarge,
 }
 
-/// The part of a response that a fault delays.
+/// The part of a response that a fault delays: the whole response, the first byte of the body, or each event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     Answer,
@@ -77,34 +78,34 @@ pub(crate) enum Moment {
     EachEvent,
 }
 
-/// How a fault ends a response body early.
+/// The way in which a fault ends a response body early: cleanly, with an error, or without an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The body ends cleanly.
+    /// The body ends without an error.
     Cut,
-    /// The body ends with an error, as from a connection reset.
+    /// The body ends with an error, as after a connection reset.
     Break,
-    /// The body does not end, but nothing more is sent.
+    /// The body stays open, but the server sends nothing more until a thaw.
     Freeze,
 }
 
-/// Position in a response body, in events or bytes sent.
+/// Position in a response body at which a fault ends the body, counted in events or in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Events(u64),
     Bytes(u64),
 }
 
-/// The places at which a fault splits a response body into chunks.
+/// The positions at which a fault splits a response body into chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
     Every(NonZeroU64),
-    /// After each of these byte offsets of the body, in ascending order.
+    /// Splits the body after each of these byte offsets, which are in ascending order.
     At(Vec<u64>),
     Randomly,
 }
 
-/// Selects the events of a watch that an [`Edit`] changes; events are counted from 1.
+/// Selects the events of a watch that an [`Edit`] changes; the events of a watch are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
@@ -112,15 +113,15 @@ pub(crate) enum Which {
     Every(NonZeroU64),
     Share(Share),
     Bookmarks,
-    /// The bookmark that ends a streamed list.
+    /// The bookmark event that marks the end of a streamed list.
     EndBookmark,
 }
 
-/// A probability in millionths.
+/// A probability in millionths: 1,000,000 means always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(pub(crate) u32);
 
-/// A statement that takes effect immediately; its match selects open watches.
+/// A statement that takes effect immediately; its `Match` selects the watches that it affects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     End(Ending, Match),
@@ -134,7 +135,7 @@ pub(crate) enum Action {
     Accept,
 }
 
-/// The revision of the store after a simulated restart.
+/// The revision to which a simulated restart sets the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
     Here,
@@ -143,7 +144,7 @@ pub(crate) enum Restart {
     Back(u64),
 }
 
-/// Keywords of the endings in a fault plan.
+/// The keyword of each [`Ending`] in a fault plan.
 pub(crate) const ENDINGS: [(&str, Ending); 3] = [
     ("cut", Ending::Cut),
     ("break", Ending::Break),
@@ -183,7 +184,7 @@ impl fmt::Display for FaultRule {
 // === impl Fault ===
 
 impl Fault {
-    /// Whether the fault applies to the single events of a watch.
+    /// Returns whether the fault acts on individual events, and therefore only on the body of a watch.
     pub(crate) fn needs_events(&self) -> bool {
         matches!(
             self,
@@ -194,12 +195,12 @@ impl Fault {
         )
     }
 
-    /// Whether the fault applies only to watches.
+    /// Returns whether the fault affects watches and no other requests.
     pub(crate) fn needs_watch(&self) -> bool {
         self.needs_events() || matches!(self, Fault::RefuseStreaming)
     }
 
-    /// Whether the fault replaces the response to a request.
+    /// Returns whether the fault sends an error or a reset instead of executing the request.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(
             self,
@@ -207,7 +208,7 @@ impl Fault {
         )
     }
 
-    /// Whether the fault can affect a request of this kind, regardless of its match.
+    /// Returns whether the fault can affect this kind of request; the rule's `Match` is not checked.
     pub(crate) fn fits(&self, request: &LoggedRequest) -> bool {
         match self {
             Fault::RefuseStreaming => {
@@ -334,7 +335,7 @@ impl fmt::Display for Statement {
     }
 }
 
-/// Displays the text in quotes, with JSON's escapes.
+/// Displays the text in double quotes, with JSON's escapes.
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -355,7 +356,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// Returns the keyword of a value in a list of keywords and values.
+/// Returns the keyword that `words` assigns to `value`.
 fn named<T: PartialEq + Copy>(words: &[(&'static str, T)], value: T) -> &'static str {
     let found = words.iter().find(|(_, known)| *known == value);
     found.map_or("", |(word, _)| word)

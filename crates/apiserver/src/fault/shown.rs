@@ -1,8 +1,9 @@
-//! Checks that the client-go tests cover every fault.
+//! Tests that the client-go tests use every element of the fault-plan grammar.
 //!
-//! Guarantees: a test fails if the grammar has a fault that no plan in the client-go tests (`verify/clients/go`)
-//! uses.
-//! Those tests check the effect of their plans, by also running without them.
+//! Guarantees: the test fails if the grammar has a fault, event selection, limit or action that no plan in
+//! the client-go tests (`verify/clients/go`) uses.
+//! This module does not check the effects of the plans.
+//! The client-go tests check the effects: they also run each scenario without its plan.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,10 +19,12 @@ use super::rule::{
 /// Path of the client-go tests, relative to this crate.
 const TESTS: &str = "../../verify/clients/go";
 
-/// The text before a plan in the source of a client-go test, and the character after it.
+/// The text before a fault plan in the source of a client-go test, and the character that ends the plan.
 const PLAN: (&str, char) = ("{plan: `", '`');
 
-/// Generates a list of forms and a function that returns the form of a value; its match is exhaustive.
+/// Defines a list of grammar patterns, such as `cut after N events`, and a function that returns the pattern
+/// of a value.
+/// The `match` in this function is exhaustive, so a new variant without a pattern does not compile.
 macro_rules! forms {
     ($all:ident, $of:ident($type:ty) { $($pattern:pat => $form:literal,)+ }) => {
         const $all: &[&str] = &[$($form),+];
@@ -89,10 +92,10 @@ forms!(ACTIONS, action(Action) {
     Action::Accept => "accept connections",
 });
 
-/// Forms of the limits that a rule can have.
+/// Grammar patterns of the conditions and limits that a rule can have.
 const LIMITS: [&str; 6] = ["named", "in", "from", "skip=N", "chance=P%", "xN"];
 
-/// Returns the forms of the limits that a rule has.
+/// Returns the grammar patterns of the conditions and limits that the rule uses.
 fn limits(rule: &FaultRule) -> impl Iterator<Item = &'static str> {
     // Destructured, so that a new field is a compile error here.
     let FaultRule {
@@ -123,7 +126,7 @@ fn limits(rule: &FaultRule) -> impl Iterator<Item = &'static str> {
         .filter_map(|(form, has)| has.then_some(form))
 }
 
-/// Returns the form of every element that a statement uses.
+/// Returns the grammar patterns, such as `cut after N events`, of all elements of a statement.
 fn forms(statement: &Statement) -> Vec<&'static str> {
     match statement {
         Statement::Seed(_) => vec!["seed N"],
@@ -139,7 +142,7 @@ fn forms(statement: &Statement) -> Vec<&'static str> {
     }
 }
 
-/// Returns the plans of all client-go tests.
+/// Returns the fault plans in the sources of all client-go tests.
 fn plans() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(TESTS);
     let mut plans = Vec::new();

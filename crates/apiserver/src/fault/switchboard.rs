@@ -1,10 +1,12 @@
-//! The active faults and their decisions about requests.
+//! Stores the active fault rules of a server, and decides which rules affect each request.
 //!
 //! Guarantees:
-//! - at most one fault responds to a request: that of the rule added first; other faults only delay the response;
-//! - a rule counts a request when it is applied, even if its effect never occurs;
-//! - every rule has its own random generator, seeded by the plan's seed and the rule's number, so rules do not
-//!   influence each other.
+//! - at most one rule replaces the response to a request: the matching rule that was added first;
+//! - other rules can delay such a replacement, but do not change its body;
+//! - a request counts toward the limits of a rule even if the fault never takes effect, for example because
+//!   the body ends too early;
+//! - every rule has its own random generator, seeded by the plan's seed and the rule's number, so rules do
+//!   not influence each other.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,38 +24,41 @@ use crate::body::Body;
 use crate::request_log::{LoggedRequest, Recorder};
 use crate::route::Verb;
 
-/// Number of rules above which exhausted rules are dropped; below it, the printed plan contains them.
+/// Number of stored rules at which adding a rule first removes the exhausted rules.
+/// Below this number, the printed plan still contains the exhausted rules.
 const USED_UP_MAX: usize = 1_000;
 
-/// Practically unlimited time for a timer: 30 years, as in tokio.
+/// Duration that stands for "no time limit" in a timer: 30 years, as in tokio.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// The active faults of one server, which decide about its requests and response bodies.
+/// The active faults of one server; decides which of them affect each request, body and connection.
 pub(crate) struct Switchboard {
     connections: watch::Sender<Connections>,
     rules: Mutex<Rules>,
     open: OpenBodies,
-    /// Request log, which records the effects of faults.
+    /// Request log, in which the switchboard records the effects of faults.
     requests: Arc<Recorder>,
 }
 
-/// Whether a fault refuses connections; listeners watch this value and close or reopen their port.
+/// Whether a fault refuses connections to the server.
+///
+/// The server's listeners watch this value: they close or reopen their ports when it changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connections {
     refused_until: Option<Instant>,
-    /// The period in the plan; `None` refuses connections without a time limit.
+    /// Duration of the refusal in the fault plan; `None` means no time limit.
     period: Option<Duration>,
 }
 
 struct Rules {
     seed: u64,
-    /// Number of rules that were added since the seed was set.
+    /// Number of rules that were added since the seed was set or the rules were cleared.
     since_seed: u64,
     last: u64,
     by_id: BTreeMap<u64, InForce>,
 }
 
-/// An active rule, and how many requests it still skips and affects.
+/// An active rule, with the remaining numbers of requests to skip and to affect.
 struct InForce {
     rule: FaultRule,
     skip: u64,
@@ -61,14 +66,14 @@ struct InForce {
     rng: fastrand::Rng,
 }
 
-/// Decision about a request: the response that replaces the real one, and the delay of the response.
+/// Decision about one request: the planned response, if a fault sends one, and the delay of the response.
 #[derive(Default)]
 pub(crate) struct Verdict {
     pub(crate) answer: Option<Planned>,
     pub(crate) delay: Duration,
 }
 
-/// What a fault sends instead of the response.
+/// The error response or connection reset that a fault sends instead of executing the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planned {
     ErrorResponse(ErrorResponse),
@@ -121,12 +126,12 @@ impl Switchboard {
         (rules.seed, rules.since_seed) = (seed, 0);
     }
 
-    /// Adds a rule and returns its number, which identifies the rule.
+    /// Adds a rule and returns its number, which identifies the rule in later calls.
     pub(crate) fn add(&self, rule: FaultRule) -> u64 {
         self.rules.lock().add(rule)
     }
 
-    /// Sets the number of further requests that a rule affects.
+    /// Sets the number of further requests that the rule with this number affects.
     pub(crate) fn set_times(&self, id: u64, times: u64) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             in_force.rule.times = Some(times);
@@ -134,7 +139,7 @@ impl Switchboard {
         }
     }
 
-    /// Changes the fault of a rule.
+    /// Applies `change` to the fault of the rule with this number.
     pub(crate) fn refine(&self, id: u64, change: impl FnOnce(&mut Fault)) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             change(&mut in_force.rule.fault);
@@ -149,7 +154,8 @@ impl Switchboard {
             .retain(|_, in_force| !which(&in_force.rule.fault));
     }
 
-    /// Removes all rules, ends their effects on open bodies, and accepts connections again.
+    /// Removes all rules and freezes, ends the effects of faults on open bodies, and accepts connections
+    /// again.
     pub(crate) fn clear(&self) {
         let mut rules = self.rules.lock();
         rules.by_id.clear();
@@ -159,7 +165,9 @@ impl Switchboard {
         self.open.release();
     }
 
-    /// Decides about a request on its arrival, and records in the request log the faults that affect it.
+    /// Returns the planned response and the delay of an arriving request.
+    ///
+    /// The request log records the faults that cause the response or the delay.
     pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();
@@ -186,18 +194,22 @@ impl Switchboard {
         verdict
     }
 
-    /// Registers the body of a watch; must be called in the step that registers the watch in the cache.
+    /// Registers the response body of a request, so that actions of a fault plan affect the body.
+    ///
+    /// For a watch, the caller must hold the store's lock until the watch is registered in the watch cache.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
 
-    /// Applies the faults of matching rules to the body of a watch.
+    /// Wraps the body of a watch so that the faults of matching rules apply to the body.
     pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body) -> Body {
         let laid = self.lay(held.request());
         held.disturb(body, laid)
     }
 
-    /// Applies the faults of matching rules to the body of a response that is not a watch.
+    /// Wraps the body of a response so that the faults of matching rules apply to the body.
+    ///
+    /// The body of a watch is returned unchanged, because [`Switchboard::disturb_watch`] wraps such bodies.
     pub(crate) fn disturb(&self, request: &Arc<LoggedRequest>, body: Body) -> Body {
         if request.verb == Verb::Watch {
             return body;
@@ -209,7 +221,9 @@ impl Switchboard {
         self.hold(request).disturb(body, laid)
     }
 
-    /// Returns the faults of matching rules that apply to the body of a response.
+    /// Returns the faults of all matching rules that apply to the response body of a request.
+    ///
+    /// The request counts toward the limits of these rules.
     pub(crate) fn lay(&self, request: &LoggedRequest) -> Vec<Laid> {
         let mut rules = self.rules.lock();
         let for_bodies = rules.by_id.values_mut().filter(|in_force| {
@@ -225,7 +239,7 @@ impl Switchboard {
             .collect()
     }
 
-    /// Returns all active faults as the text of a plan.
+    /// Returns the active seed, rules, freezes and refusal of connections as the text of a fault plan.
     pub(crate) fn plan(&self) -> String {
         let rules = self.rules.lock();
         let mut plan = format!("seed {}\n", rules.seed);
@@ -252,7 +266,7 @@ impl Switchboard {
 // === impl Connections ===
 
 impl Connections {
-    /// Returns the time when connections are accepted again; `None` if they are not refused now.
+    /// Returns the time until which connections are refused; `None` if connections are accepted now.
     pub(crate) fn refused_until(&self) -> Option<Instant> {
         self.refused_until.filter(|until| *until > Instant::now())
     }
@@ -283,7 +297,9 @@ impl Rules {
 // === impl InForce ===
 
 impl InForce {
-    /// Whether the rule affects this request; counts the request if its match selects it.
+    /// Returns whether the rule affects this request.
+    ///
+    /// A request that the rule selects counts toward the numbers of requests to skip and to affect.
     fn hits(&mut self, request: &LoggedRequest) -> bool {
         let concerned = self.left != Some(0)
             && self.rule.matches.matches(request)

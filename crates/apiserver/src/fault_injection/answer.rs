@@ -1,6 +1,6 @@
-//! Responses and connection resets that faults cause instead of executing a request.
+//! Builds the responses and connection resets that faults send instead of executing a request.
 //!
-//! Guarantees: an error equals that of Kubernetes in wording, headers and format; the request log contains it.
+//! Guarantees: an error response has the wording, headers and format of Kubernetes' response.
 
 use std::io;
 use std::sync::Arc;
@@ -15,15 +15,16 @@ use crate::request_log::LoggedRequest;
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Default value of the `Retry-After` header of flow control in seconds (`retryAfter` in `maxinflight.go`).
+/// Default `Retry-After` header in seconds of a plain-text response (`retryAfter` in `maxinflight.go`).
 const PLAIN_RETRY_AFTER: u32 = 1;
 
 impl Verdict {
-    /// Returns the response that a fault sends instead of the real response, if any.
+    /// Returns the response that a fault sends instead of executing the request; `None` if no fault sends
+    /// one.
     ///
     /// # Errors
     ///
-    /// Returns an error if the connection is to be reset.
+    /// Returns an error if a fault resets the connection.
     pub(crate) fn answer(
         &self,
         shared: &Shared,
@@ -48,7 +49,8 @@ impl Verdict {
         }))
     }
 
-    /// Adds to the response of a planned error the headers that its body does not imply.
+    /// Adds the headers `Retry-After` and `X-Content-Type-Options` to the response if the planned error has
+    /// them.
     pub(crate) fn mark(&self, response: &mut Response<Body>) {
         let Some(Planned::ErrorResponse(refusal)) = self.answer else {
             return;
@@ -56,7 +58,7 @@ impl Verdict {
         let headers = response.headers_mut();
         let plain = refusal.form == Form::Plain;
         if plain {
-            // Go's `http.Error` adds it.
+            // Go's `http.Error` adds this header.
             let nosniff = HeaderValue::from_static("nosniff");
             headers.insert(HeaderName::from_static("x-content-type-options"), nosniff);
         }

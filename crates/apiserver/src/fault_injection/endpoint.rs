@@ -1,6 +1,7 @@
-//! The HTTP endpoint through which clients read and change the fault plan.
+//! Serves the HTTP endpoint through which clients read and change the fault plan.
 //!
-//! Guarantees: off unless the builder enables it; a plan is parsed completely before it takes effect.
+//! Guarantees: the endpoint is off unless the builder enables it; a plan is parsed completely before any of
+//! its statements takes effect.
 
 use std::sync::Arc;
 
@@ -14,7 +15,9 @@ use crate::status::ApiError;
 /// URL path of the fault plan.
 pub(crate) const PATH: &str = "/faults";
 
-/// Handles a request to the endpoint: reads, extends or clears the fault plan, and returns the active plan.
+/// Handles a request to the endpoint: GET reads, POST extends and DELETE clears the fault plan.
+///
+/// The response contains the active plan after the request.
 pub(crate) fn serve_plan(
     shared: &Arc<Shared>,
     method: &Method,

@@ -1,23 +1,24 @@
-//! The members that field validation allows in a value, from the message table of the built-in kinds.
+//! Determines the members that field validation accepts in a JSON value of a built-in kind.
 //!
-//! Guarantees: a value with its own JSON encoding, such as a quantity or a raw extension, may be anything.
+//! Guarantees: any content is accepted in a value that Kubernetes decodes with custom code, such as a
+//! quantity or a raw extension.
 
 use kube_informer_protobuf::{Container, Field, Form, MessageId, Messages, Type};
 
 use crate::kinds::Kind;
 
-/// The members that a value in a request body may have.
+/// The members that field validation accepts in one JSON value of a request body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
     Anything,
-    /// An object of a kind that the user added; only `metadata` is known.
+    /// An object of a kind that the user added; only the members of `metadata` are checked.
     Custom,
     Message(MessageId),
-    /// A list of values of this type.
+    /// A JSON array of values of this type.
     List(Type),
-    /// A map from strings to values of this type.
+    /// A JSON object with arbitrary member names and values of this type.
     Map(Type),
-    /// A JSON patch: a list of [`Known::Operation`].
+    /// A JSON patch: an array of values with the members of [`Known::Operation`].
     Operations,
     Operation,
 }
@@ -26,7 +27,7 @@ pub(crate) enum Known {
 const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
 
 impl Known {
-    /// Returns the structure of an object of a served kind.
+    /// Returns the members that are accepted in an object of a served kind.
     pub(crate) fn of(kind: &Kind) -> Known {
         if kind.custom {
             return Known::Custom;
@@ -34,13 +35,16 @@ impl Known {
         Known::named(&kind.api_version(), &kind.kind)
     }
 
-    /// Returns the structure of an object of a built-in kind.
+    /// Returns the members that are accepted in an object of a built-in kind.
+    ///
+    /// For any other kind, all members are accepted.
     pub(crate) fn named(api_version: &str, kind: &str) -> Known {
         let message = Messages::builtin().of_kind(api_version, kind);
         message.map_or(Known::Anything, Known::Message)
     }
 
-    /// Returns the structure of a value's member; `None` if the value has no member of this name.
+    /// Returns the members that are accepted in the value of the member `name`; `None` if this member is
+    /// unknown.
     pub(super) fn member(self, name: &str) -> Option<Known> {
         match self {
             Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),
@@ -53,7 +57,7 @@ impl Known {
         }
     }
 
-    /// Returns the structure of the items of a list.
+    /// Returns the members that are accepted in each item of a list.
     pub(super) fn item(self) -> Known {
         match self {
             Known::List(item) => Known::of_type(item),
@@ -78,13 +82,16 @@ impl Known {
         match (message.form, message.fields.as_slice()) {
             (Form::Object, _) => Known::Message(id),
             (Form::List, [items]) => Known::of_field(items),
-            // Kubernetes does not check values that have a decoder of their own either.
+            // Kubernetes does not check values with a custom decoder either.
             _ => Known::Anything,
         }
     }
 }
 
-/// Returns the structure of a member of a message or of the messages inlined in it.
+/// Returns the members that are accepted in the value of the member `name` of a message.
+///
+/// The function also searches the messages that are inlined in the message; `None` means that the member is
+/// unknown.
 fn member(id: MessageId, name: &str) -> Option<Known> {
     let message = Messages::builtin().get(id);
     if message.is_kind && matches!(name, "apiVersion" | "kind") {

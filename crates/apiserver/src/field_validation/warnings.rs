@@ -1,18 +1,20 @@
-//! `Warning` headers of one response.
+//! Collects the warnings for one response, and writes them as `Warning` headers.
 //!
-//! Guarantees: each text appears once, in order of its first occurrence.
-//! If the texts are too long in total, each is truncated, and the last ones are omitted, as in kube-apiserver.
+//! Guarantees: each text appears once, in the order of first occurrence.
+//! If the total length of the texts exceeds a limit, each text is truncated and the last texts are omitted,
+//! as in kube-apiserver.
 
 use http::header::{HeaderMap, HeaderValue, WARNING};
 use parking_lot::Mutex;
 
-/// Maximum characters of all texts before truncation (`truncateAtTotalRunes` in `filters/warning.go`).
+/// Maximum total length of the texts, in characters, without truncation (`truncateAtTotalRunes` in
+/// `filters/warning.go`).
 const TOTAL_MAX: usize = 4 * 1024;
 
-/// Maximum characters of a truncated text (`truncateItemRunes`).
+/// Maximum length of a truncated text in characters (`truncateItemRunes` in `filters/warning.go`).
 const ITEM_MAX: usize = 256;
 
-/// Warnings for the client, sent in the headers of its response, whether it succeeds or fails.
+/// Warnings for the client, sent in the headers of a successful or failed response.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings(Mutex<Vec<String>>);
 

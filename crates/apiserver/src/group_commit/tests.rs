@@ -1,4 +1,4 @@
-//! Writes to a disk that tests can block, count and make fail.
+//! Tests of group commit on a simulated disk that can block, count calls, fail, or lose power.
 
 mod failures;
 
@@ -22,34 +22,35 @@ use tower_service::Service;
 use crate::server::Server;
 use crate::storage::OpenDatabase;
 
-/// Behaviour of a disk, call by call.
+/// State of a simulated disk: counts the calls to the disk, and blocks or fails them as a test requires.
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
-    /// The first failing call; all later calls fail too. `u64::MAX` for none.
+    /// Number of the first call that fails, counted from 0; all later calls fail too. `u64::MAX` means that
+    /// no call fails.
     fails_from: AtomicU64,
     syncs: AtomicU64,
-    /// Whether reopening the file ends the failures.
+    /// Whether opening the file again ends the failures.
     heals_when_opened: AtomicBool,
-    /// A test that holds this lock blocks every call.
+    /// Lock that every call to the disk acquires; a test that holds this lock blocks all calls.
     gate: Mutex<()>,
-    /// What a loss of power would leave of the file.
+    /// Simulation of a loss of power; `None` if the test does not simulate one.
     survivor: Mutex<Option<Survivor>>,
 }
 
-/// Synced bytes of a file, and the unsynced changes.
+/// The bytes of a file that survive a loss of power: all synced bytes and some of the unsynced changes.
 #[derive(Debug)]
 struct Survivor {
     synced: Vec<u8>,
     unsynced: Vec<Unsynced>,
-    /// Number of calls until the power fails.
+    /// Number of calls to the disk until the power fails; `None` if no failure is scheduled.
     calls_left: Option<u64>,
-    /// Content after the loss of power.
+    /// Content of the file after the loss of power; `None` before the loss.
     left: Option<Vec<u8>>,
     rng: fastrand::Rng,
 }
 
-/// A change that was not synced.
+/// A change to the file that was not synced: a new length, or bytes written at an offset.
 #[derive(Debug)]
 enum Unsynced {
     Length(u64),
@@ -81,7 +82,7 @@ impl Survivor {
         }
     }
 
-    /// Applies a random part of the unsynced sectors, in random order.
+    /// Simulates the loss of power: adds a random part of the unsynced sectors to the synced bytes.
     fn lose_power(&mut self) {
         const SECTOR: usize = 512;
         let mut left = self.synced.clone();
@@ -103,7 +104,7 @@ impl Survivor {
     }
 }
 
-/// Applies a change to the bytes of a file.
+/// Applies an unsynced change to `file`, the bytes of a file.
 fn apply(file: &mut Vec<u8>, change: &Unsynced) {
     let place = |at: u64| usize::try_from(at).unwrap();
     match change {
@@ -123,7 +124,7 @@ impl Medium {
         Arc::new(medium)
     }
 
-    /// Fails from the `calls`th next call on.
+    /// Makes all calls to the disk fail after the next `calls` calls.
     fn fail_after(&self, calls: u64) {
         let now = self.calls.load(Ordering::Relaxed);
         self.fails_from.store(now + calls, Ordering::Relaxed);
@@ -133,7 +134,7 @@ impl Medium {
         self.fails_from.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Records a change or a sync, if a test simulates a loss of power.
+    /// Records a change, or a sync (`None`), if the test simulates a loss of power.
     fn note(&self, change: impl FnOnce() -> Option<Unsynced>) {
         if let Some(survivor) = self.survivor.lock().as_mut() {
             survivor.call(change());
@@ -166,7 +167,7 @@ impl Medium {
     }
 }
 
-/// A file on such a disk.
+/// A database file whose writes and syncs block or fail as its [`Medium`] determines.
 #[derive(Debug)]
 struct Faulty {
     file: FileBackend,
@@ -207,7 +208,8 @@ impl StorageBackend for Faulty {
     }
 }
 
-/// A directory for one test, created empty and removed at the end.
+/// Path of a temporary directory for one test, which does not exist at first and is removed when the test
+/// ends.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -262,7 +264,7 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// The names and values of the stored objects.
+/// Returns the names and values of the config maps that the server stores.
 fn stored(server: &Server) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let objects = server.list("v1", "configmaps");
@@ -338,7 +340,7 @@ async fn a_write_whose_caller_was_dropped_is_stored() {
         let mut write = Box::pin(create(&server, "a"));
         let _ = poll(write.as_mut());
     }
-    // The next write waits for the disk after it.
+    // The disk stores the next write after the write of the dropped caller.
     assert_eq!(create(&server, "b").await.0, 201);
     assert_eq!(stored(&server).len(), 2);
 }

@@ -1,18 +1,19 @@
-//! Fields of the built-in kinds, their OpenAPI descriptions and strategic merge patch strategies.
+//! Describes the fields of the built-in kinds, with their types and strategic merge patch strategies.
 //!
-//! `cargo xtask kinds` writes the table from the OpenAPI document of the pinned Kubernetes version.
+//! `cargo xtask kinds` writes the table of these fields from the OpenAPI document of a pinned Kubernetes
+//! version.
 //!
 //! Guarantees:
-//! - the table is parsed once, by the first patch or OpenAPI request, and not when a server is built;
+//! - the first patch or OpenAPI request parses the table; building a server does not;
 //! - the table contains every definition that a field refers to.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The table of Kubernetes 1.36; its header explains the format.
+/// The table of the fields of Kubernetes 1.36; the file's header explains the format.
 const V1_36: &str = include_str!("schema_v1_36.tsv");
 
-/// The fields of all built-in kinds.
+/// The definitions of all built-in kinds and of the types that their fields refer to.
 #[derive(Debug)]
 pub(crate) struct Schema {
     definitions: Vec<Definition>,
@@ -20,57 +21,58 @@ pub(crate) struct Schema {
     kinds: BTreeMap<&'static str, usize>,
 }
 
-/// The fields of one type, such as `PodSpec`.
+/// One type of the Kubernetes API, such as `PodSpec`, and its fields.
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// The name of the type without its package, such as `PodSpec`.
     pub(crate) name: &'static str,
-    /// The name with its package, such as `io.k8s.api.core.v1.PodSpec`.
+    /// The name of the type with its package, such as `io.k8s.api.core.v1.PodSpec`.
     pub(crate) full_name: &'static str,
     fields: BTreeMap<&'static str, Field>,
 }
 
-/// One field of a [`Definition`].
+/// One field of a [`Definition`]: its type, and how a strategic merge patch merges its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     shape: Shape,
     pub(crate) strategy: MergeStrategy,
-    /// Type of the field, as its cell in the table of types (`schema_*.tsv`) has it.
+    /// Type of the field as written in the table of fields, such as `[]string`.
     pub(crate) cell: &'static str,
-    /// The patch strategies as written in the table; empty if there are none.
+    /// Patch strategies of the field as written in the table of fields, separated by commas; may be empty.
     pub(crate) strategies: &'static str,
     pub(crate) merge_key: Option<&'static str>,
 }
 
-/// Structure of a field's value; the numbers are indexes into the definitions of a [`Schema`].
+/// Structure of a field's value; numbers are indexes into the definitions of the [`Schema`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// A scalar, or any value.
+    /// A scalar, or a value of any structure.
     Leaf,
     Struct(usize),
-    /// The index is that of the items' definition, if they are structs.
+    /// A list; the index is that of the definition of the items, or `None` if the items are not structs.
     List(Option<usize>),
     Map,
 }
 
-/// How a patch combines its value of a field with the object's value.
+/// Rule by which a strategic merge patch combines the patch's value of a field with the object's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStrategy {
     /// Maps are merged; lists are replaced.
     Default,
-    /// A list is merged by this member of its items, or as a set if there is none.
+    /// A list is merged by the given key member of its items, or as a set if there is no key.
     MergeList(Option<&'static str>),
-    /// The patch's value replaces the object's.
+    /// The patch's value replaces the object's value.
     Replace,
 }
 
-/// Known structure of a field's value, by which a strategic merge patch merges it.
+/// Structure of a field's value, as far as a strategic merge patch needs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Structure {
     Struct(&'static Definition),
-    /// A map with string keys, or a leaf: strategic merge patches do not know the structure below it.
+    /// A map with string keys; its values are not described, because strategic merge patches do not merge
+    /// inside them.
     Map,
-    /// A list, with the structure of its items.
+    /// A list, with the definition of its items; `None` if the items are not structs.
     List(Option<&'static Definition>),
     Leaf,
 }
@@ -78,7 +80,7 @@ pub(crate) enum Structure {
 // === impl Schema ===
 
 impl Schema {
-    /// The schema of Kubernetes 1.36; the first call parses about 90 kilobytes.
+    /// Returns the schema of Kubernetes 1.36; the first call parses a table of about 90 kilobytes.
     ///
     /// # Panics
     ///
@@ -90,19 +92,19 @@ impl Schema {
         })
     }
 
-    /// Returns the fields of a kind; `None` if the kind is not built in.
+    /// Returns the definition of a kind; `None` if the kind is not built in.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Definition> {
         let at = self.kinds.get(format!("{api_version}/{kind}").as_str())?;
         self.definitions.get(*at)
     }
 
-    /// Returns the definition with this full name.
+    /// Returns the definition with this full name, such as `io.k8s.api.core.v1.PodSpec`.
     pub(crate) fn named(&self, full_name: &str) -> Option<&Definition> {
         let mut all = self.definitions.iter();
         all.find(|definition| definition.full_name == full_name)
     }
 
-    /// Parses a table; `None` if a line is malformed.
+    /// Parses a table of fields; returns `None` if a line is malformed.
     fn parse(table: &'static str) -> Option<Schema> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
@@ -141,12 +143,12 @@ impl Definition {
         self.fields.get(name)
     }
 
-    /// Iterates over all fields, ordered by name.
+    /// Iterates over the names and fields of the type, ordered by name.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &Field)> {
         self.fields.iter().map(|(name, field)| (*name, field))
     }
 
-    /// Whether its content is unknown, as for `RawExtension`.
+    /// Returns whether the schema lists no fields of the type, as for `RawExtension`.
     pub(crate) fn is_opaque(&self) -> bool {
         self.fields.is_empty()
     }
@@ -165,7 +167,9 @@ impl Field {
         }
     }
 
-    /// Parses `name, type, strategies, merge key`; the last two are optional.
+    /// Parses the row of a field in the table of fields: `name, type, strategies, merge key`.
+    ///
+    /// The strategies and the merge key are optional; the function returns `None` if the row is malformed.
     fn from_row(
         row: &'static str,
         positions_by_name: &BTreeMap<&str, usize>,

@@ -1,10 +1,10 @@
-//! Content of the built-in table, and the effect of added kinds.
+//! Tests of the table of built-in kinds, and of adding kinds.
 
 use kube_informer_protobuf::Messages;
 
 use super::*;
 
-/// `group_resource version scope verbs... [subresource:Kind@apiVersion ...]`, short enough to compare by eye.
+/// Returns a kind in one line: `group_resource apiVersion scope verbs [subresource:Kind@apiVersion ...]`.
 fn describe(kind: &Kind) -> String {
     let subresources: Vec<_> = kind
         .subresources

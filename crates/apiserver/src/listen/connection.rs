@@ -1,19 +1,22 @@
-//! One connection: handshake, protocol and limits.
+//! Serves one connection: TLS handshake, choice of the HTTP version, and limits for slow or hostile peers.
 //!
 //! Guarantees:
-//! - a peer must send its first request, and on HTTP/1.1 the head of every request, within [`HEADER_TIMEOUT`], or the
-//!   connection ends; the same limit applies to idle HTTP/1.1 connections and to the TLS handshake;
-//! - a head over [`HEADER_BYTES_MAX`] (HTTP/2), or over hyper's buffer on HTTP/1.1 (about 400 KiB), receives 431; a far
-//!   larger one ends the connection;
-//! - an HTTP/2 connection ends after one to two times [`IDLE_MAX`] without a request, or if its peer does not answer a
-//!   ping within [`PING_TIMEOUT`];
-//! - a connection whose peer stops reading is closed after [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT),
-//!   and an HTTP/2 stream is reset ([`stream_stall`](super::stream_stall));
+//! - a connection ends if its peer needs more than [`HEADER_TIMEOUT`] for the TLS handshake, for the head of
+//!   its first request, or on HTTP/1.1 for the head of any later request;
+//! - an idle HTTP/1.1 connection therefore ends after [`HEADER_TIMEOUT`];
+//! - a request head over [`HEADER_BYTES_MAX`] on HTTP/2, or over hyper's buffer of about 400 KiB on HTTP/1.1,
+//!   receives 431; a head far above the limit ends the connection;
+//! - an HTTP/2 connection without open streams ends after one to two times [`IDLE_MAX`] without a request;
+//! - an HTTP/2 connection ends if its peer does not answer a ping within [`PING_TIMEOUT`];
+//! - a connection whose peer stops reading is closed after
+//!   [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT), and an HTTP/2 stream whose peer stops reading
+//!   it is reset ([`stream_stall`](super::stream_stall));
 //! - the streams of an HTTP/2 connection are tasks that end with the connection.
 //!
-//! h2 itself limits other floods: streams that are reset again and again (`max_pending_accept_reset_streams`,
-//! `max_local_error_reset_streams`), heads in many frames (`max_continuation_frames`, from the limit of heads), and
-//! responses to pings and settings, of which one is queued at a time.
+//! This module does not limit other floods, because the h2 crate does: streams that are reset repeatedly
+//! (`max_pending_accept_reset_streams`, `max_local_error_reset_streams`), request heads in many frames
+//! (`max_continuation_frames`, which h2 derives from the maximum size of a head), and queued responses to
+//! pings and settings (one of each).
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -42,29 +45,32 @@ use crate::tls::Tls;
 use super::connection_stall::StallTimeout;
 use super::stream_stall::{ResetOnStall, TrackedBody};
 
-/// Maximum HTTP/2 streams per connection.
+/// Maximum number of concurrent HTTP/2 streams per connection.
 ///
-/// A process with one informer per kind uses one stream each, with some to spare.
+/// A client process with one informer per kind needs about one stream per kind, which is far below the limit.
 const STREAMS_MAX: u32 = 1_000;
 
-/// Maximum time for the head of a request (`ReadHeaderTimeout` in `secure_serving.go`).
+/// Maximum time in which a peer must send the head of a request (`ReadHeaderTimeout` in `secure_serving.go`).
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// Maximum time of an HTTP/2 connection without a request (`IdleTimeout` in `secure_serving.go`).
+/// Minimum time without a request before an idle HTTP/2 connection ends (`IdleTimeout` in
+/// `secure_serving.go`).
 ///
-/// On HTTP/1.1 the limit for the next head is [`HEADER_TIMEOUT`].
+/// On HTTP/1.1, [`HEADER_TIMEOUT`] limits the time until the next request.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
-/// Interval between HTTP/2 pings, and maximum time for the response.
+/// Interval between HTTP/2 pings; [`PING_TIMEOUT`] is the maximum time for the peer's response.
 ///
-/// client-go pings its server with the same values (`ReadIdleTimeout`, `PingTimeout` in `apimachinery/pkg/util/net`).
+/// client-go pings its server with the same values (`ReadIdleTimeout`, `PingTimeout` in
+/// `apimachinery/pkg/util/net`).
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum size of a request head on HTTP/2: the longest URL, the same for a token, and other headers.
+/// Maximum size of a request head on HTTP/2 in bytes: the longest URL, a token of the same size, and other
+/// headers.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
 
-/// The future of a response.
+/// The future of the server's response to one request.
 type Answering = <Server as tower_service::Service<Request<Incoming>>>::Future;
 
 /// The transport of a listener's connections: plain TCP or TLS.
@@ -83,24 +89,28 @@ pub(super) struct Settings {
     pub(super) alive: Alive,
 }
 
-/// Held by every task of a [`super::Listening`]; its receiver ends when the last task has ended.
+/// Token that every task of a [`super::Listening`] holds, so that its shutdown can wait for the tasks.
+///
+/// The receiver that [`Alive::new`] returns is closed when the last clone of the token is dropped.
 #[derive(Clone)]
 pub(super) struct Alive {
     _until_dropped: mpsc::Sender<()>,
 }
 
-/// Serves the requests of one connection.
+/// The hyper service that passes the requests of one connection to the server.
 struct Requests {
     server: Server,
-    /// The user of the peer's client certificate, if it sent one.
+    /// The user of the peer's client certificate; `None` if the peer sent no certificate.
     peer: Option<Peer>,
-    /// Marks a port that only local programs may use.
+    /// Marker for requests on a port that only local programs may use; `None` for other ports.
     own_machine: Option<OwnMachine>,
-    /// Notified when a request arrives.
+    /// Notified when a request arrives on the connection.
     asked: Arc<Notify>,
 }
 
-/// Runs the streams of one HTTP/2 connection, and ends them when it is dropped.
+/// Executor that runs the streams of one HTTP/2 connection as tasks.
+///
+/// Dropping the last clone of the executor ends these tasks.
 #[derive(Clone)]
 struct Streams {
     tasks: Arc<Mutex<JoinSet<()>>>,
@@ -119,7 +129,7 @@ impl Alive {
     }
 }
 
-/// Serves one connection until the peer or the listener ends it.
+/// Accepts one connection, with a TLS handshake if required, and serves the connection until it ends.
 pub(super) async fn accept(stream: TcpStream, settings: Settings) {
     match settings.security.clone() {
         Security::Plain => serve_http(stream, None, settings).await,
@@ -134,7 +144,7 @@ pub(super) async fn accept(stream: TcpStream, settings: Settings) {
     }
 }
 
-/// Serves HTTP on a connection.
+/// Serves HTTP/1.1 or HTTP/2 on a connection; `user` is the user of the peer's client certificate.
 async fn serve_http<I>(io: I, user: Option<Arc<User>>, settings: Settings)
 where
     I: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -197,12 +207,13 @@ where
 }
 
 impl Streams {
-    /// Whether no stream was ever opened: the connection uses HTTP/1.1, or has received no request yet.
+    /// Returns whether no stream was ever opened: the connection uses HTTP/1.1, or has received no request
+    /// yet.
     fn are_none(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
     }
 
-    /// Whether any stream is open.
+    /// Returns whether any stream of the connection is open.
     fn are_busy(&self) -> bool {
         let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}

@@ -1,7 +1,7 @@
 //! Closes a connection whose peer stops reading.
 //!
-//! Guarantees: a write that makes no progress for [`STALL_TIMEOUT`] fails, which closes the connection; a slow write
-//! does not fail.
+//! Guarantees: a write that makes no progress for [`STALL_TIMEOUT`] fails, which closes the connection.
+//! A write that makes slow progress does not fail.
 
 use std::io;
 use std::pin::Pin;
@@ -11,13 +11,15 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Maximum time without progress of a write: the age of history, from which a watch could resume.
+/// Maximum time for which a write to a connection may make no progress.
+///
+/// The time equals the maximum age of the history, from which a disconnected watch can resume.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// A connection whose writes fail when the peer stops reading.
+/// Wrapper of a connection whose writes fail when the peer stops reading.
 pub(super) struct StallTimeout<I> {
     io: I,
-    /// Runs while a write is pending.
+    /// Timer of the pending write; `None` if no write is pending.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -26,7 +28,7 @@ impl<I> StallTimeout<I> {
         StallTimeout { io, timeout: None }
     }
 
-    /// Returns the result of a write, or the error of a pending one that has timed out.
+    /// Returns the result of a write, or an error if the write has been pending for [`STALL_TIMEOUT`].
     fn limit<T>(
         &mut self,
         cx: &mut Context<'_>,

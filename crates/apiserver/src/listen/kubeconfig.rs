@@ -1,7 +1,8 @@
-//! A kubeconfig for `kubectl` and other clients.
+//! Builds the kubeconfig with which `kubectl` and other clients connect to the server.
 //!
-//! Guarantees: complete, including the authority's certificate and the credentials; only [`Display`](fmt::Display)
-//! shows them, never `Debug`.
+//! Guarantees: the text contains everything that a client needs, including the authority's certificate and
+//! the added credentials.
+//! Only the [`Display`](fmt::Display) output contains credentials; the `Debug` output does not.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,13 +11,13 @@ use super::connection::Security;
 #[cfg(feature = "tls")]
 use crate::tls::ClientCertificate;
 
-/// A kubeconfig for one server; its `Display` is the text of the file.
+/// A kubeconfig for one server; the `Display` implementation writes the content of the file.
 ///
 /// Make a file with credentials readable only by its owner.
 #[derive(Clone)]
 pub struct Kubeconfig {
     server: String,
-    /// The other members of `cluster` and `user`, as YAML lines.
+    /// YAML lines of the members of `cluster` except for `server`.
     cluster: Vec<String>,
     user: Vec<String>,
 }
@@ -49,7 +50,7 @@ impl Kubeconfig {
         self
     }
 
-    /// Adds a client certificate and its key.
+    /// Adds a client certificate and the private key of the certificate.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn client_certificate(mut self, certificate: &ClientCertificate) -> Kubeconfig {
@@ -62,7 +63,7 @@ impl Kubeconfig {
         self
     }
 
-    /// The URL of the server.
+    /// Returns the URL of the server.
     pub fn server(&self) -> &str {
         &self.server
     }
@@ -108,7 +109,8 @@ impl fmt::Debug for Kubeconfig {
     }
 }
 
-/// The address to connect to if a server listens on all addresses.
+/// Returns the address to which a client connects: the loopback address if `ip` is unspecified, otherwise
+/// `ip`.
 fn reachable(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

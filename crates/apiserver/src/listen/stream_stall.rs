@@ -1,13 +1,18 @@
-//! Resets an HTTP/2 stream whose peer stops reading it.
+//! Resets an HTTP/2 stream whose peer stops reading the response.
 //!
 //! Guarantees:
-//! - a stream that sends one chunk of a response (64 KiB, or a longer object or event) for more than [`STALL_TIMEOUT`]
-//!   is reset, which frees all that it holds; other streams of the connection continue, and a slow stream is not reset;
-//! - the last chunk counts too: the end of a response is sent only after the connection has written everything before
-//!   it. A response of at most [`FREE_BYTES`] ends with its chunk, and may be kept as long as the connection;
+//! - a stream that needs more than [`STALL_TIMEOUT`] to send one chunk of a response (64 KiB, or one longer
+//!   object or event) is reset, which frees all memory of the stream;
+//! - the other streams of the connection continue, and a slow stream that sends each chunk in time is not
+//!   reset;
+//! - the limit includes the last chunk, because the end of a response is sent only after the connection has
+//!   written all its chunks;
+//! - a response of at most [`FREE_BYTES`] is exempt: its end is sent with its chunk, and its memory may be
+//!   held as long as the connection exists;
 //! - a stream without unsent data, such as a watch without events, is never reset.
 //!
-//! The connection does not detect this: its peer still reads frames and answers pings.
+//! The time limit of the connection does not detect such a stream, because the peer still reads frames and
+//! answers pings.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,47 +29,52 @@ use crate::response_budget::FREE_BYTES;
 
 use super::connection_stall::STALL_TIMEOUT;
 
-/// The unsent chunks of one stream.
+/// The chunks of one stream that were passed to hyper and that the connection has not written.
 #[derive(Default)]
 struct InFlight {
-    /// Chunks that hyper or h2 hold and the connection has not written.
+    /// Number of chunks that hyper or h2 hold and the connection has not written.
     chunks: AtomicUsize,
-    /// Counts how often a chunk was passed to hyper, or by hyper to h2.
+    /// Number of times that a chunk was passed to hyper, or by hyper to h2.
     steps: AtomicUsize,
-    /// The task that waits until all chunks are written.
+    /// Waker of the task that waits until all chunks are written.
     written: AtomicWaker,
 }
 
 tokio::task_local! {
-    /// The stream that is being polled; unset on HTTP/1.1, where a stalled response stalls its connection.
+    /// Unsent chunks of the stream whose task is being polled.
+    ///
+    /// The variable is not set on HTTP/1.1, where the time limit of the connection ends a stalled response.
     static IN_FLIGHT: Arc<InFlight>;
 }
 
-/// A chunk of a response, until the connection has written it.
+/// A chunk of a response body, which its stream counts as unsent until the connection has written the chunk.
 pub(super) struct Chunk {
     bytes: Bytes,
     in_flight: Option<Arc<InFlight>>,
 }
 
-/// The body of a response, which counts its unsent chunks.
+/// A response body that counts its unsent chunks.
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<Arc<InFlight>>,
-    /// Length of the last chunk until hyper requests the next one.
+    /// Length in bytes of the last chunk, until hyper requests the next chunk.
     ///
-    /// The request means that hyper passed the chunk to h2.
+    /// This request means that hyper has passed the last chunk to h2.
     last: Option<usize>,
     ended: bool,
 }
 
-/// The task of a stream, which ends when the peer does not read.
+/// Future that runs an HTTP/2 stream, and ends the stream early if the peer does not read a chunk in time.
 pub(super) struct ResetOnStall<F> {
     stream: Pin<Box<F>>,
     in_flight: Arc<InFlight>,
     steps: usize,
-    /// Time of the last step.
+    /// Time at which the value of `steps` last changed.
     since: Instant,
-    /// May fire early: checking when it fires costs less than resetting it for each chunk.
+    /// Timer for the time limit of the current chunk.
+    ///
+    /// The timer may fire too early: checking the limit again then costs less than resetting the timer for
+    /// each chunk.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -79,7 +89,7 @@ impl InFlight {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until all chunks are written.
+    /// Completes when all chunks are written; until then, registers the task to be woken.
     fn poll_written(&self, cx: &Context<'_>) -> Poll<()> {
         self.written.register(cx.waker());
         if self.is_empty() {
@@ -141,7 +151,7 @@ impl TrackedBody {
         }
     }
 
-    /// Whether the end may be sent before all chunks are written.
+    /// Returns whether the end of the body may be sent: all chunks are written, or the last chunk is small.
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {
@@ -201,7 +211,7 @@ impl<F: Future<Output = ()>> ResetOnStall<F> {
         }
     }
 
-    /// Waits until a chunk exceeds the time limit.
+    /// Completes when the stream has needed more than [`STALL_TIMEOUT`] for one chunk.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let steps = self.in_flight.steps.load(Ordering::Relaxed);
         if steps != self.steps {

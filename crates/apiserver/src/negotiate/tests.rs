@@ -1,4 +1,4 @@
-//! Selection of an alternative of `Accept`.
+//! Tests of the selection of an alternative of `Accept`, and of the media type of a request body.
 
 use http::{HeaderMap, HeaderValue, header};
 

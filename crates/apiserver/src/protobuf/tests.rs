@@ -23,7 +23,13 @@ fn varint(number: u32, value: u64) -> Vec<u8> {
 fn body(api_version: &str, kind: &str, raw: impl AsRef<[u8]>) -> Vec<u8> {
     let type_meta = [bytes(1, api_version), bytes(2, kind)].concat();
     let tail = [bytes(3, ""), bytes(4, "")].concat();
-    [&Envelope::MAGIC[..], &bytes(1, type_meta), &bytes(2, raw), &tail].concat()
+    [
+        &Envelope::MAGIC[..],
+        &bytes(1, type_meta),
+        &bytes(2, raw),
+        &tail,
+    ]
+    .concat()
 }
 
 fn expected<'a>(api_version: &'a str, kind: &'a str) -> Expected<'a> {
@@ -44,7 +50,7 @@ const CONFIG_MAP: Expected<'static> = Expected {
     kind: "ConfigMap",
 };
 
-/// A config map with this name.
+/// Returns an encoded message whose metadata contains this name, such as a config map.
 fn named(name: &str) -> Vec<u8> {
     bytes(1, bytes(1, name))
 }

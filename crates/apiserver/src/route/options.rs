@@ -1,56 +1,63 @@
-//! Parses the query of a request into options and checks the rules of list and watch.
+//! Parses the query parameters of a request into options, and validates the options.
 //!
-//! Guarantees: a malformed option results in a 400; contradictory options result in Kubernetes' 422 with one cause per
-//! field.
+//! Guarantees:
+//! - a malformed option results in a 400 error, except a malformed `resourceVersion` of a get or a watch,
+//!   which results in a 500 error as in Kubernetes;
+//! - an unsupported value, and options that contradict each other, result in Kubernetes' 422 error with one
+//!   cause per field.
+//!
+//! The selectors are not parsed here.
 
 use serde_json::Value;
 
 use crate::status::{ApiError, FieldError};
 
-/// Maximum length of `fieldManager` in bytes (`FieldManagerMaxLength`).
+/// Maximum length of the option `fieldManager` in bytes (`FieldManagerMaxLength` in Kubernetes).
 const FIELD_MANAGER_MAX: usize = 128;
 
-/// Valid values of `fieldValidation`.
+/// Valid values of the option `fieldValidation`; an empty value counts as an absent option.
 const FIELD_VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
-/// The decoded pairs of a query, in the order sent.
+/// The decoded query parameters of a request, in the order in which the client sent them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
 }
 
-/// The options of a list or watch as sent; `None` stands for absent or empty.
+/// The options of a list or watch request, as the client sent them.
+///
+/// `None` means that the option is absent or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
     /// Whether the request is a watch.
     pub watch: bool,
-    /// `resourceVersion`.
+    /// `resourceVersion`: the revision that the client requests.
     pub resource_version: Option<String>,
-    /// `resourceVersionMatch`.
+    /// `resourceVersionMatch`: the rule that relates the revision of the response to `resourceVersion`.
     pub resource_version_match: Option<String>,
-    /// `limit`, above 0.
+    /// `limit`: maximum number of objects in one page; `None` if it is not above 0.
     pub limit: Option<u64>,
-    /// `continue`.
+    /// `continue`: the continue token that the previous page of the list contained.
     pub continue_token: Option<String>,
-    /// `timeoutSeconds`.
+    /// `timeoutSeconds`: duration of the request in seconds; `None` if it is not above 0.
     pub timeout_seconds: Option<u64>,
-    /// `allowWatchBookmarks`.
+    /// `allowWatchBookmarks`: whether the watch may contain bookmark events.
     pub allow_watch_bookmarks: bool,
-    /// `sendInitialEvents`.
+    /// `sendInitialEvents`: whether the watch starts with events for the current objects.
     pub send_initial_events: Option<bool>,
-    /// `labelSelector`.
+    /// `labelSelector`: the label selector, not parsed.
     pub label_selector: Option<String>,
-    /// `fieldSelector`.
+    /// `fieldSelector`: the field selector, not parsed.
     pub field_selector: Option<String>,
 }
 
-/// A revision in a read request.
+/// The revision that a read request names in `resourceVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Revision {
-    /// None: the most recent state.
+    /// The request names no revision: it requires the most recent state.
     Unset,
-    /// `0`: any state that the server has.
+    /// The revision `0`: the request accepts any state that the server has.
     Any,
     At(u64),
 }
@@ -66,13 +73,15 @@ impl Query {
         }
     }
 
-    /// Returns the first value of this name, if it is not empty.
+    /// Returns the first value of the parameter `name`, or `None` if the parameter is absent or empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let (_, value) = self.pairs.iter().find(|(known, _)| known == name)?;
         (!value.is_empty()).then_some(value)
     }
 
-    /// Returns a boolean as apimachinery converts it: everything except `0` and `false` is true.
+    /// Returns the first value of the parameter `name` as a boolean, or `None` if the parameter is absent.
+    ///
+    /// As in apimachinery, every value except `0` and `false` is true.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         let (_, value) = self.pairs.iter().find(|(known, _)| known == name)?;
         Some(value != "0" && !value.eq_ignore_ascii_case("false"))
@@ -90,8 +99,13 @@ impl Query {
         Ok(Some(number))
     }
 
-    /// Parses and checks all options of a write; returns whether it is a dry run.
-    /// `options` is the options kind of the verb.
+    /// Validates the query options of a write, and returns whether the write is a dry run.
+    ///
+    /// `options` is the kind of the options, such as `PatchOptions`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 422 error with one cause per invalid option.
     pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
         let mut errors = Vec::new();
         if options == "PatchOptions" && self.flag("force").is_some() {
@@ -120,7 +134,9 @@ impl Query {
         Err(ApiError::invalid_options(options, &errors))
     }
 
-    /// The pairs as a JSON object of strings, equal to a body with the same options.
+    /// Returns the query parameters as a JSON object, in the form of a request body with the same options.
+    ///
+    /// Integers, `true` and `false` become JSON numbers and booleans; other values become strings.
     pub(crate) fn as_options(&self) -> Value {
         let members = self.pairs.iter().map(|(name, value)| {
             let value = match value.parse::<i64>() {
@@ -137,7 +153,7 @@ impl Query {
 // === impl ListOptions ===
 
 impl ListOptions {
-    /// Parses the options without checking them against each other.
+    /// Parses the options of a list or watch, without checking whether they contradict each other.
     pub(crate) fn parse(query: &Query) -> Result<ListOptions, ApiError> {
         let owned = |name: &str| query.text(name).map(str::to_owned);
         let positive = |name: &str| -> Result<Option<u64>, ApiError> {
@@ -160,13 +176,21 @@ impl ListOptions {
         })
     }
 
-    /// The revision of a list; anything but a decimal number is rejected.
+    /// Parses the revision of a list request.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 400 error if the revision is not a decimal number.
     pub(crate) fn revision(&self) -> Result<Revision, ApiError> {
         let malformed = |cause| ApiError::bad_request(format!("invalid resource version: {cause}"));
         self.parse_revision().map_err(malformed)
     }
 
-    /// The revision of a get or a watch; as in Kubernetes, a malformed one is an internal error.
+    /// Parses the revision of a get or watch request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an internal server error if the revision is not a decimal number, as Kubernetes does.
     pub(crate) fn revision_or_fault(&self) -> Result<Revision, ApiError> {
         self.parse_revision()
             .map_err(|cause| ApiError::unexplained(&cause))
@@ -190,7 +214,11 @@ impl ListOptions {
         })
     }
 
-    /// Rejects contradictory options of a list.
+    /// Checks that the options of a list do not contradict each other.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 422 error with one cause per invalid option.
     pub(crate) fn check_list(&self) -> Result<(), ApiError> {
         let mut errors = Vec::new();
         if let Some(matching) = self.resource_version_match.as_deref() {
@@ -231,9 +259,13 @@ impl ListOptions {
         refuse(&errors)
     }
 
-    /// Rejects contradictory options of a watch.
+    /// Checks that the options of a watch do not contradict each other.
     ///
     /// `watch_list` is whether the server supports streaming lists.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 422 error with one cause per invalid option.
     pub(crate) fn check_watch(&self, watch_list: bool) -> Result<(), ApiError> {
         const FIELD: &str = "resourceVersionMatch";
         let mut errors = Vec::new();

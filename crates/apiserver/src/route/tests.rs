@@ -1,4 +1,4 @@
-//! Routing of paths, as in Kubernetes.
+//! Tests that paths and methods are mapped to the same verbs and resources as in Kubernetes.
 
 use http::Method;
 

@@ -1,10 +1,10 @@
-//! Field selectors, and the table of field labels per kind.
+//! Parses and matches field selectors, and lists the field labels that each kind supports.
 //!
 //! Guarantees:
-//! - every kind has `metadata.name` and `metadata.namespace`; built-in kinds also have the labels in [`FieldTable`], as
-//!   in the conversion functions of Kubernetes 1.36;
-//! - a field's value is read once, when the object is stored; an absent value reads as the default that Kubernetes
-//!   would set.
+//! - every kind supports `metadata.name` and `metadata.namespace`. Built-in kinds also support the labels in
+//!   their [`FieldTable`], as in the conversion functions of Kubernetes 1.36;
+//! - the value of a field is read once, when the object is stored. For an absent field it is the default
+//!   value that Kubernetes would set.
 
 use serde_json::Value;
 
@@ -12,30 +12,32 @@ use super::Selectable;
 use super::texts::Texts;
 use crate::status::ApiError;
 
-/// One selectable field.
+/// A field of a kind that field selectors can compare.
 #[derive(Debug)]
 pub(crate) struct Field {
     label: &'static str,
-    /// Path of members, separated by dots.
+    /// Path of the field in the object: member names, separated by dots.
     path: &'static str,
-    /// Value for an object without this field.
+    /// Value that selectors compare if the object does not have this field.
     default: &'static str,
 }
 
-/// The selectable fields of a kind other than name and namespace.
+/// The fields of one kind that field selectors can compare, except `metadata.name` and `metadata.namespace`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldTable {
     own: &'static [Field],
-    /// A second label for one of the fields.
+    /// An additional label for one of the fields, followed by the usual label of that field.
     alias: Option<(&'static str, &'static str)>,
-    /// Whether the kind is custom; this changes the message for an unknown label.
+    /// Whether the kind is custom.
+    ///
+    /// Custom kinds have a different error message for an unsupported label.
     custom: bool,
 }
 
-/// The values of a kind's [`FieldTable`] in one object, in the table's order.
+/// The values in one object of the fields in the kind's [`FieldTable`], in the order of the table.
 pub(crate) type Fields = Texts;
 
-/// A conjunction of comparisons; an empty one selects everything.
+/// A conjunction of comparisons; a selector without comparisons selects every object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FieldSelector {
     terms: Vec<Term>,
@@ -48,16 +50,18 @@ struct Term {
     value: String,
 }
 
-/// Where a selector finds a value in an object; a smaller source matches fewer objects.
+/// The part of an object that provides the value of a field label.
+///
+/// The variants are ordered by selectivity: a name matches the fewest objects, and a namespace the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Name,
-    /// An index into the kind's table.
+    /// A field of the kind, as an index into the kind's [`FieldTable`].
     Own(usize),
     Namespace,
 }
 
-/// A field whose label equals its path.
+/// Creates a field whose label equals its path, with an empty string as its default value.
 const fn field(label: &'static str) -> Field {
     with_default(label, label, "")
 }
@@ -130,10 +134,10 @@ pub(crate) const RESOURCE_SLICE: FieldTable =
 // === impl FieldTable ===
 
 impl FieldTable {
-    /// A built-in kind without further fields.
+    /// The table of a built-in kind that supports only `metadata.name` and `metadata.namespace`.
     pub(crate) const NONE: FieldTable = FieldTable::of(&[]);
 
-    /// A custom kind.
+    /// The table of a custom kind, which supports only `metadata.name` and `metadata.namespace`.
     pub(crate) const CUSTOM: FieldTable = FieldTable {
         custom: true,
         ..FieldTable::NONE
@@ -147,7 +151,7 @@ impl FieldTable {
         }
     }
 
-    /// Reads the values of the fields from an object.
+    /// Reads the values of the table's fields from an object.
     pub(crate) fn values_of(self, object: &serde_json::Map<String, Value>) -> Fields {
         self.own
             .iter()
@@ -155,7 +159,9 @@ impl FieldTable {
             .collect()
     }
 
-    /// Returns the value of one field from an object's values.
+    /// Returns the value of the field `label`, where `values` are the values of one object.
+    ///
+    /// Returns `None` if the table does not contain the label.
     pub(crate) fn value_of<'a>(self, values: &'a Fields, label: &str) -> Option<&'a str> {
         values.get(self.position(label)?)
     }
@@ -227,20 +233,20 @@ impl FieldSelector {
             .all(|term| (term.source.value_in(object) == term.value) == term.equal)
     }
 
-    /// The values that every selected object must have.
+    /// Returns the values that the selector requires with `=`: every selected object has all of them.
     pub(crate) fn demands(&self) -> impl Iterator<Item = (Source, &str)> {
         let demanded = self.terms.iter().filter(|term| term.equal);
         demanded.map(|term| (term.source, term.value.as_str()))
     }
 
-    /// The name that `metadata.name=` requires, if present.
+    /// Returns the name that the selector requires with `metadata.name=`, or `None` if it requires no name.
     pub(crate) fn required_name(&self) -> Option<&str> {
         self.demands()
             .find(|(source, _)| *source == Source::Name)
             .map(|(_, name)| name)
     }
 
-    /// Adds a required name, as for a watch of a single object.
+    /// Adds the requirement `metadata.name=<name>`, for a watch of a single object.
     pub(crate) fn require_name(&mut self, name: &str) {
         self.terms.push(Term {
             source: Source::Name,
@@ -249,7 +255,11 @@ impl FieldSelector {
         });
     }
 
-    /// Parses a selector for one kind.
+    /// Parses a field selector for the kind whose field labels are in `table`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 400 error if the selector is malformed or names an unsupported field label.
     pub(crate) fn parse(table: FieldTable, text: &str) -> Result<FieldSelector, ApiError> {
         let mut terms = Vec::new();
         for part in split_unescaped(text) {
@@ -276,7 +286,7 @@ impl FieldSelector {
     }
 }
 
-/// Splits at commas that are not escaped with a backslash.
+/// Splits a field selector at the commas that are not escaped with a backslash.
 fn split_unescaped(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -295,7 +305,9 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits at the first operator.
+/// Splits a term at its first operator into the label, whether the operator is `=` or `==`, and the value.
+///
+/// Returns `None` if the term has no operator.
 fn split_term(part: &str) -> Option<(&str, bool, &str)> {
     let at = part.find(['=', '!'])?;
     let (label, rest) = part.split_at(at);

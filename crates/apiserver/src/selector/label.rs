@@ -1,7 +1,8 @@
-//! Label selectors, and the labels that they match.
+//! Parses label selectors and matches them against the labels of objects.
 //!
-//! Guarantees: parses set-based and equality-based requirements like apimachinery's `labels.Parse`; an absent label
-//! satisfies `!=` and `notin`.
+//! Guarantees:
+//! - set-based and equality-based requirements are parsed as by apimachinery's `labels.Parse`;
+//! - an object without the label satisfies `!=` and `notin`.
 
 use std::cmp::Ordering;
 
@@ -10,11 +11,11 @@ use serde_json::Value;
 use super::texts::Texts;
 use crate::name_syntax;
 
-/// An object's labels: key, value, key, value, …, ordered by key.
+/// The labels of one object: a list in which keys and values alternate, ordered by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Labels(Texts);
 
-/// A conjunction of requirements; an empty one selects everything.
+/// A conjunction of label requirements; a selector without requirements selects every object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
@@ -36,7 +37,7 @@ enum Operator {
     LessThan(i64),
 }
 
-/// The unread rest of a selector.
+/// Reads the tokens of a label selector; `rest` is the part that has not been read.
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -48,16 +49,18 @@ enum Token<'a> {
     End,
 }
 
-/// Word separators; any other whitespace is part of a word and makes it invalid.
+/// Characters that separate words; other whitespace characters are part of a word and make the word invalid.
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Ordered by length, so that `==` is not read as two `=`.
+/// The operators and punctuation of the grammar.
+///
+/// Longer symbols precede shorter ones, because otherwise `==` would be read as two `=`.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 // === impl Labels ===
 
 impl Labels {
-    /// The string-valued members of `metadata.labels`.
+    /// Returns the labels in an object's `metadata`; labels whose values are not strings are skipped.
     pub(crate) fn of(metadata: &Value) -> Labels {
         let Some(Value::Object(labels)) = metadata.get("labels") else {
             return Labels::default();
@@ -97,7 +100,11 @@ impl LabelSelector {
             .all(|requirement| requirement.matches(labels))
     }
 
-    /// Parses a selector; the error is Kubernetes' message.
+    /// Parses a label selector.
+    ///
+    /// # Errors
+    ///
+    /// Returns Kubernetes' error message if the selector is malformed.
     pub(crate) fn parse(text: &str) -> Result<LabelSelector, String> {
         let mut reader = Reader { rest: text };
         let mut requirements = Vec::new();
@@ -222,12 +229,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the value after `=`; a missing value is the empty string.
+    /// Reads the value after `=`, `==` or `!=`; if the value is missing, it is the empty string.
     fn exact(&mut self, key: &str) -> Result<String, String> {
         checked_value(self.word()?, key, 0)
     }
 
-    /// Reads a word, which may be empty.
+    /// Reads a word, or returns the empty string before a comma and at the end of the selector.
     fn word(&mut self) -> Result<&'a str, String> {
         match self.peek() {
             Token::End | Token::Symbol(",") => Ok(""),
@@ -241,7 +248,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an integer that is also a valid label value, so it has no sign.
+    /// Reads the integer after `>` or `<`.
+    ///
+    /// The integer must also be a valid label value, so it can't have a sign.
     fn bound(&mut self, key: &str) -> Result<i64, String> {
         let word = self.word()?;
         let bound = word
@@ -272,8 +281,9 @@ impl<'a> Reader<'a> {
                         return Err(format!("found '{}', expected: ',' or ')'", after.text()));
                     }
                 }
-                // A comma stands for an empty value at the beginning, before `)` and before another comma.
-                // It consumes that other comma, so a list never ends in two empty values.
+                // A comma before any value, before `)` or before another comma adds an empty value.
+                // The second of two commas is consumed with the first, so a list never ends with two empty
+                // values.
                 Token::Symbol(",") => {
                     let last = self.next_is(")");
                     let doubled = !last && self.next_is(",");
@@ -294,7 +304,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Consumes the symbol if it is next.
+    /// Consumes the next token if it is `symbol`, and returns whether it was.
     fn next_is(&mut self, symbol: &'static str) -> bool {
         let is_next = self.peek() == Token::Symbol(symbol);
         if is_next {
@@ -314,7 +324,11 @@ impl Token<'_> {
     }
 }
 
-/// Checks a key: an optional DNS prefix and a name of at most 63 characters.
+/// Checks a label key and returns it: an optional DNS prefix, and a name of at most 63 characters.
+///
+/// # Errors
+///
+/// Returns Kubernetes' error message if the key is invalid.
 fn checked_key(key: &str) -> Result<String, String> {
     match name_syntax::key_faults(key).first() {
         None => Ok(key.to_owned()),

@@ -1,4 +1,4 @@
-//! Parsing and matching of selectors.
+//! Tests that selectors are parsed and matched as in Kubernetes.
 
 use serde_json::{Value, json};
 

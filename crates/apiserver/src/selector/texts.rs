@@ -1,13 +1,13 @@
-//! Compact list of the short strings of one object.
+//! Stores the label and field strings of one object in a compact list.
 //!
-//! Guarantees: immutable; two allocations for any number of strings.
-//! The size matters because a million objects have about ten labels and fields each.
+//! Guarantees: the list is immutable, and uses two allocations for any number of strings.
+//! The size matters because a server may store a million objects with about ten labels and fields each.
 
-/// A list of strings.
+/// An immutable list of strings, stored as one text and the positions at which the strings end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Texts {
     text: Box<str>,
-    /// End of each string in `text`, which is the start of the next.
+    /// Position in `text` at which each string ends and the next string starts.
     ends: Box<[u32]>,
 }
 

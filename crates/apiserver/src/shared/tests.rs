@@ -1,4 +1,4 @@
-//! Limits on the old states that lists and watches hold.
+//! Tests the limits on the old object states that lists and watches hold.
 
 use bytes::Bytes;
 use http::Request;
@@ -11,7 +11,7 @@ use crate::server::Server;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// An object of about 10 KB.
+/// Returns a `ConfigMap` of about 10 KB.
 fn map(name: &str, value: usize) -> Value {
     let metadata = json!({"name": name, "namespace": "default"});
     let data = json!({"value": value.to_string(), "x": "y".repeat(10_000)});

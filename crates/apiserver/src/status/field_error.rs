@@ -1,16 +1,18 @@
-//! Errors of a single field, in the wording of Kubernetes' validation.
+//! Errors of single fields, in the wording of Kubernetes' validation (`field.Error`).
+//!
+//! A validation collects them and reports all of them in one [`ApiError`](super::ApiError).
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
 use serde_json::Value;
 
-/// One field error, as validation collects them.
+/// A validation error of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldError {
     pub(crate) field: Cow<'static, str>,
     pub(crate) reason: &'static str,
-    /// The text after the field name and colon.
+    /// The text of the error after the field name and the colon.
     pub(crate) body: String,
 }
 
@@ -35,7 +37,7 @@ impl FieldError {
         }
     }
 
-    /// `max` is in bytes.
+    /// Returns the error for a field whose value is longer than `max` bytes.
     pub(crate) fn too_long(field: &'static str, max: usize) -> FieldError {
         FieldError {
             field: field.into(),
@@ -52,6 +54,8 @@ impl FieldError {
         }
     }
 
+    /// Returns the error for a field whose `value` is none of the `supported` values.
+    ///
     /// `value` is formatted as in Go: a string in quotes, a list of strings in brackets without spaces.
     pub(crate) fn unsupported(
         field: impl Into<Cow<'static, str>>,

@@ -1,11 +1,11 @@
-//! Errors that a fault requests by their status code alone.
+//! Builds errors from an HTTP status code, for faults that specify only the code.
 //!
-//! Guarantees: reason and message are those of Kubernetes for this code, if Kubernetes has any.
+//! Guarantees: the reason and the message are those that Kubernetes sends for the code, if it sends any.
 
 use super::ApiError;
 
 impl ApiError {
-    /// Returns the error that Kubernetes reports with this code.
+    /// Returns the error that Kubernetes sends with the HTTP status `code`.
     pub(crate) fn of_code(code: u16) -> ApiError {
         let (reason, message) = match code {
             400 => ("BadRequest", "the server rejected our request"),

@@ -1,17 +1,17 @@
-//! A data directory: objects and revision in one file of an embedded database.
+//! Stores the objects and the revision of a server in a data directory, in one file of an embedded database.
 //!
 //! Guarantees:
-//! - each batch is one transaction, synced before [`Disk::write`] returns: after a crash at any moment the file
+//! - each batch is one transaction, which is synced before [`Disk::write`] returns. After a crash the file
 //!   contains every written batch completely;
-//! - one process at a time has the directory open, by a lock on a separate file;
-//! - an unreadable store is rejected with the reason; a new file is created under another name and renamed once
-//!   complete;
-//! - new files and directories are accessible only to their owner, where the system supports modes, because objects may
-//!   be secrets;
+//! - only one server at a time has the directory open, because it locks a separate file;
+//! - an unreadable file is rejected with the reason;
+//! - a new file is created under a temporary name, and renamed when it is complete;
+//! - on systems with file modes, new files and directories are accessible only to their owner, because
+//!   objects may be secrets;
 //! - objects of kinds that this server does not serve are preserved.
 //!
-//! It stores the current state without history.
-//! Freed pages are reused, and [`Disk::open`] shrinks a file that is mostly empty.
+//! The file contains the current state without the event history.
+//! Freed pages are reused, and [`Disk::load`] shrinks a file that is mostly empty.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -22,58 +22,62 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{Entry, Write};
 
-/// Key: group and plural (`deployments.apps`), and object key.
-/// Value: start and end of `metadata`, and the members as in [`Entry`].
+/// The table of objects.
+///
+/// The key consists of the collection (group and plural, such as `deployments.apps`) and the object's key.
+/// The value consists of the start and the end of `metadata`, and the members as in [`Entry`].
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 
-/// Numbers of the whole store: [`FORMAT_KEY`] and [`REVISION_KEY`].
+/// The table of the store's own numbers: the format version and the revision.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
 const FORMAT_KEY: &str = "format";
 const REVISION_KEY: &str = "revision";
 
-/// Format version of the tables above; increment it when they change.
+/// Version of the table format; it must be incremented when the definition of a table changes.
 const FORMAT: u64 = 1;
 
-/// Size of the database's cache; objects are in memory, so only the inner pages of the tree need it.
+/// Size of the database's page cache in bytes.
+///
+/// All objects are in memory already, so the cache only has to contain the inner pages of the tree.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Minimum size of a file to compact it.
+/// Size in bytes above which a file may be compacted.
 ///
-/// The file must also be four times as large as its content, so that rewriting costs less than reading.
+/// The file is compacted if it is also more than four times as large as its content.
 const COMPACT_BYTES_MIN: u64 = 16 * 1024 * 1024;
 
 const LOCK: &str = "lock";
 const FILE: &str = "objects.redb";
 const UNFINISHED: &str = "objects.redb.new";
 
-/// A data directory could not be opened; the failed attempt loses no stored data.
+/// The reason why a data directory could not be opened; the failed attempt loses no stored data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another server, in this or another process, has the directory open.
+    /// Another server has the directory open, in this process or in another one.
     #[error("the data directory {} is in use by another server", directory.display())]
     InUse {
         /// The data directory.
         directory: PathBuf,
     },
-    /// The store's file is not a store, or has an unsupported version.
+    /// The file is not a store, or has an unsupported format version.
     #[error("{} is not a store that this server can read: {detail}", file.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What the file contains instead.
+        /// Description of the content or format that was found instead.
         detail: String,
     },
-    /// The store was modified or truncated after this server wrote it.
+    /// The file was modified or truncated after a server wrote it.
     #[error("{} is damaged: {detail}", file.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
         /// Description of the damage.
         detail: String,
     },
-    /// The file system reports an error: not a directory, read-only, full.
+    /// The file system reported an error, such as a read-only or full file system.
     #[error("the data directory {} can't be read or written", directory.display())]
     Io {
         /// The data directory.
@@ -83,46 +87,51 @@ pub enum OpenError {
     },
 }
 
-/// Opens the database in a file; creates the file only if the flag is set.
+/// A function that opens the database in a file; it creates the file only if the flag is true.
 pub(crate) type OpenDatabase =
     Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
-/// One stored object, as in the file.
+/// One stored object as the file contains it.
 pub(crate) struct Stored<'a> {
-    /// Group and plural.
+    /// The object's collection: group and plural, such as `deployments.apps`.
     pub(crate) collection: &'a str,
     pub(crate) key: &'a str,
     pub(crate) members: &'a [u8],
     pub(crate) metadata: std::ops::Range<usize>,
 }
 
-/// An open data directory.
+/// An open data directory, which this server has locked.
 pub(crate) struct Disk {
     directory: PathBuf,
-    /// `None` before [`Disk::found`], and after a failure until the file is opened again.
+    /// The open database; `None` before [`Disk::found`], and after a failed write until the next write.
     database: Option<Database>,
     open_database: OpenDatabase,
-    /// Group and plural of every collection, by its id.
+    /// Group and plural of every collection; the collection's id is the index.
     collections: Vec<String>,
-    /// Locks out other servers. Dropped after the database.
+    /// The lock that prevents other servers from opening the directory; it is dropped after `database`.
     _lock: DirectoryLock,
 }
 
-/// The lock of a directory.
+/// The lock of a data directory, which is released when this value is dropped.
 ///
-/// It is released explicitly: a process that another thread is starting has a copy of the open file for a
-/// moment, and the end of this file alone would leave the directory locked as long.
+/// The lock is released explicitly, because closing the file is not enough: a child process that another
+/// thread is starting may have a copy of the open file, which would keep the directory locked.
 struct DirectoryLock(File);
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // If this fails, the lock ends with the last copy of the file.
+        // If this fails, the lock is released when the last copy of the file is closed.
         drop(self.0.unlock());
     }
 }
 
 impl Disk {
-    /// Opens a directory, and creates it if it does not exist.
+    /// Opens a data directory, and creates it if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if another server has the directory open, or if the directory or its file is
+    /// unreadable.
     pub(crate) fn open(
         directory: &Path,
         collections: Vec<String>,
@@ -151,12 +160,12 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Whether the store has never been written.
+    /// Returns whether the directory contains no store yet.
     pub(crate) fn is_new(&self) -> bool {
         self.database.is_none()
     }
 
-    /// Stores the initial content of a new directory.
+    /// Creates the file of a new directory with the initial objects and the revision.
     pub(crate) fn found(&mut self, writes: &[Write], revision: u64) -> Result<(), OpenError> {
         let unfinished = self.directory.join(UNFINISHED);
         match fs::remove_file(&unfinished) {
@@ -176,7 +185,13 @@ impl Disk {
         Ok(())
     }
 
-    /// Passes every stored object to the closure, collection by collection, and returns the last revision.
+    /// Calls `each` with every stored object, grouped by collection, and returns the stored revision.
+    ///
+    /// Then it compacts the file if most of the file is unused.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file can't be read, or if `each` rejects an object.
     pub(crate) fn load(
         &mut self,
         mut each: impl FnMut(Stored<'_>) -> Result<(), String>,
@@ -195,9 +210,13 @@ impl Disk {
         loaded.map_err(|error| self.refuse(error))
     }
 
-    /// Stores a batch durably, completely or not at all; the error is the reason.
+    /// Stores a batch durably, either completely or not at all.
     ///
-    /// After an error the file may contain the batch anyway: the caller must include these objects in its next batch.
+    /// # Errors
+    ///
+    /// Returns the reason of a failure.
+    /// The file may contain the batch even after an error, so the caller must write these objects again in
+    /// its next batch.
     pub(crate) fn write(&mut self, writes: &[Write], revision: u64) -> Result<(), String> {
         let database = self.database.take();
         let file = self.file();
@@ -290,7 +309,7 @@ impl Disk {
     }
 }
 
-/// A failure of the database.
+/// An error of the database or of its content.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -307,7 +326,9 @@ impl<E: Into<redb::Error>> From<E> for Failure {
     }
 }
 
-/// Calls the database and catches panics, which it raises on some truncated or overwritten files.
+/// Calls the database, and returns a panic as an error.
+///
+/// The database panics on some truncated or overwritten files.
 fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     // The failure discards what the call changed, so no partial state is visible.
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -344,7 +365,7 @@ fn read(
     Ok((number(REVISION_KEY)?, held_bytes))
 }
 
-/// Creates the directory and locks it.
+/// Creates the data directory if necessary, and locks it.
 fn take(directory: &Path) -> Result<DirectoryLock, OpenError> {
     let io = |source| OpenError::Io {
         directory: directory.to_owned(),
@@ -363,7 +384,7 @@ fn take(directory: &Path) -> Result<DirectoryLock, OpenError> {
     }
 }
 
-/// Creates the directory and its missing parents; the new ones survive a loss of power.
+/// Creates the directory and its missing parents, and syncs each parent of a created directory.
 fn make(directory: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
@@ -379,20 +400,20 @@ fn make(directory: &Path) -> io::Result<()> {
     })
 }
 
-/// Makes a new file accessible only to its owner.
+/// Sets the mode of a file to be created, so that only its owner can access it.
 fn own(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Opens the file with redb's own backend.
+/// Opens the database in `file` with redb's file backend; creates the file if `create` is true.
 pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Error> {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);
     let opened = if create {
         let mut options = OpenOptions::new();
-        // Only a new file, so that symbolic links are not followed.
+        // Opens only a new file, so that symbolic links are not followed.
         options.read(true).write(true).create_new(true);
         builder.create_file(own(&mut options).open(file)?)
     } else {
@@ -401,7 +422,7 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     Ok(opened?)
 }
 
-/// Syncs a directory after a file in it was created or renamed, where the system supports that.
+/// Syncs a directory in which an entry was created or renamed, if the system supports this.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(directory)?.sync_all()
@@ -410,7 +431,9 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// An object has at most [`OBJECT_BYTES_MAX`](super::OBJECT_BYTES_MAX), so its offsets fit.
+/// Converts an offset in an object to the type in the table.
+///
+/// It does not fail because an object has at most [`OBJECT_BYTES_MAX`](super::OBJECT_BYTES_MAX) bytes.
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

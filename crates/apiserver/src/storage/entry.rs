@@ -1,10 +1,11 @@
-//! One stored object: its JSON as sent on the wire, and the values that selectors compare.
+//! One stored object: its JSON as sent in responses, and the values that selectors compare.
 //!
 //! Guarantees:
-//! - immutable and shared; the JSON is serialized once, when the object is stored, into an allocation without spare
-//!   capacity;
-//! - `apiVersion` and `kind` are not part of the stored bytes, so one entry serves every version and list;
-//! - the same object results in the same bytes: members are ordered by name.
+//! - an entry is immutable, and readers share it. The JSON is serialized once, when the object is stored,
+//!   into an allocation without spare capacity;
+//! - the stored bytes do not contain `apiVersion` and `kind`, so one entry serves every version and every
+//!   list;
+//! - equal objects have equal bytes, because members are ordered by name.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,35 +16,35 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::selector::{Fields, Labels, Selectable};
 
-/// Maximum size of an object in JSON.
+/// Maximum size of an object in JSON, in bytes.
 ///
-/// It equals the maximum size of a request body; patches can't exceed it either.
-///
-/// etcd's limit is 1.5 MiB of Kubernetes' storage format, which is shorter than JSON for built-in kinds.
+/// It equals the maximum size of a request body, and also limits the result of a patch.
+/// etcd's limit is 1.5 MiB in Kubernetes' storage format, which is shorter than JSON for built-in kinds.
 pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Memory of an object besides its JSON and key.
+/// Approximate memory of a stored object in addition to its JSON and its key, in bytes.
 ///
-/// Tree, index and selector values, measured with a million pods.
+/// It includes the tree, the index and the selector values, and was measured with a million pods.
 const OVERHEAD_BYTES: usize = 400;
 
 /// A stored object at one revision.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// `namespace/name`, or `name` in cluster scope.
+    /// `namespace/name`, or `name` for a cluster-scoped object.
     pub(crate) key: Arc<str>,
-    /// The value of its `metadata.resourceVersion`.
+    /// The revision in `metadata.resourceVersion`; 0 if the object has none.
     pub(crate) revision: u64,
     pub(crate) labels: Labels,
     pub(crate) fields: Fields,
-    /// The object's members after `apiVersion` and `kind`, without the enclosing braces.
+    /// The JSON of the object's members without `apiVersion`, `kind` and the enclosing braces.
     members: Box<[u8]>,
-    /// Range of the value of `metadata` in `members`.
+    /// Range in `members` of the value of `metadata`.
     metadata: Range<usize>,
 }
 
 impl Entry {
-    /// Creates the entry of an object at a revision; 0 stands for no revision, as in a dry run.
+    /// Creates the entry of an object at a revision; 0 means that the object has no revision, as in a dry
+    /// run.
     pub(crate) fn new(
         resource: &Resource,
         key: Arc<str>,
@@ -87,19 +88,23 @@ impl Entry {
         }
     }
 
-    /// Creates the entry that replaces this one.
+    /// Creates an entry with the same key for the object `new`, which replaces this object.
     pub(crate) fn changed(&self, resource: &Resource, new: &Object, revision: u64) -> Arc<Entry> {
         let key = Arc::clone(&self.key);
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Returns the range of the metadata and the members, which [`Entry::restored`] accepts.
+    /// Returns the range of `metadata` and the members, which are the input of [`Entry::restored`].
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)
     }
 
-    /// Restores an entry from its parts; the error describes an inconsistency.
+    /// Restores an entry from the bytes that [`Entry::stored`] returned.
+    ///
+    /// # Errors
+    ///
+    /// Returns a description of the inconsistency if the bytes are not an object with a revision.
     #[cfg(feature = "persistence")]
     pub(crate) fn restored(
         resource: &Resource,
@@ -123,7 +128,7 @@ impl Entry {
         })
     }
 
-    /// Returns the same object with another revision.
+    /// Returns an entry of the same object with another revision in its metadata.
     pub(crate) fn at_revision(&self, revision: u64) -> Entry {
         let metadata: Value = serde_json::from_slice(self.metadata())
             .expect("the metadata of an entry was written as JSON");
@@ -143,17 +148,17 @@ impl Entry {
         }
     }
 
-    /// Whether it exceeds the maximum size of an object.
+    /// Returns whether the object exceeds [`OBJECT_BYTES_MAX`].
     pub(crate) fn is_too_large(&self) -> bool {
         self.members.len() > OBJECT_BYTES_MAX
     }
 
-    /// Approximate memory in bytes.
+    /// Returns the approximate memory of the entry in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.members.len() + self.key.len() + OVERHEAD_BYTES
     }
 
-    /// The values that selectors compare.
+    /// Returns the parts of the object that selectors compare.
     pub(crate) fn selectable(&self) -> Selectable<'_> {
         Selectable {
             key: &self.key,
@@ -166,22 +171,23 @@ impl Entry {
         self.selectable().name()
     }
 
-    /// The namespace; `None` in cluster scope.
+    /// Returns the namespace of the object; `None` for a cluster-scoped object.
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.selectable().namespace()
     }
 
-    /// The JSON of `metadata`.
+    /// Returns the JSON of the object's `metadata`.
     pub(crate) fn metadata(&self) -> &[u8] {
         &self.members[self.metadata.clone()]
     }
 
-    /// Appends the whole object in a resource's version.
+    /// Appends the JSON of the object to `out`, with the `apiVersion` and `kind` of `resource`.
     pub(crate) fn write_object(&self, resource: &Resource, out: &mut Vec<u8>) {
         self.write_as(&resource.type_meta, out);
     }
 
-    /// Appends the whole object with these `apiVersion` and `kind` members.
+    /// Appends the JSON of the object to `out`; `type_meta` is the text of its members `apiVersion` and
+    /// `kind`.
     pub(crate) fn write_as(&self, type_meta: &str, out: &mut Vec<u8>) {
         out.reserve(type_meta.len() + self.members.len() + 3);
         out.push(b'{');
@@ -191,7 +197,8 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Appends the object as an item of a built-in list, without `apiVersion` and `kind`.
+    /// Appends the JSON of the object to `out` without `apiVersion` and `kind`, as in a list of a built-in
+    /// kind.
     pub(crate) fn write_item(&self, out: &mut Vec<u8>) {
         out.reserve(self.members.len() + 2);
         out.push(b'{');
@@ -199,7 +206,7 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Appends the object as a `PartialObjectMetadata`.
+    /// Appends the object's metadata to `out` as the JSON of a `PartialObjectMetadata`.
     pub(crate) fn write_metadata(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(
             br#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":"#,
@@ -208,7 +215,7 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Parses the object, in a resource's version.
+    /// Parses the stored JSON and returns the object with the `apiVersion` and `kind` of `resource`.
     pub(crate) fn object(&self, resource: &Resource) -> Map<String, Value> {
         let mut bytes = Vec::new();
         self.write_object(resource, &mut bytes);
@@ -216,7 +223,7 @@ impl Entry {
     }
 }
 
-/// Returns the metadata with this revision.
+/// Returns `metadata` with this revision in `resourceVersion`; the revision 0 removes `resourceVersion`.
 fn revised(metadata: Option<&Value>, revision: u64) -> Value {
     let mut metadata = metadata
         .filter(|value| value.is_object())

@@ -1,10 +1,12 @@
-//! One change of one object, and its encoded frames for watchers.
+//! A change of one object, and the encoded watch frames of the change.
 //!
 //! Guarantees:
-//! - a frame is encoded once per type, shape and version, and all watchers share its bytes; a table frame contains ages
-//!   and is encoded once per second;
-//! - frames are kept as long as live watchers can lag behind ([`FRAMES_KEPT`] in storage); for older events they are
-//!   encoded again on demand.
+//! - a frame is encoded once per event type, shape and version, and all watchers share its bytes. A table
+//!   frame contains ages, so it is encoded again when the second changes;
+//! - the store keeps the frames of the newest [`FRAMES_KEPT`](super::FRAMES_KEPT) events of a collection.
+//!   Frames of older events are encoded again on demand.
+//!
+//! The module does not decide which watchers receive an event.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +19,7 @@ use super::Entry;
 use crate::negotiate::IncludeObject;
 use crate::resource::Resource;
 
-/// Type of an event for one watcher; selectors can change the type.
+/// The type of a watch event; it can differ between watchers because of their selectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -25,7 +27,7 @@ pub(crate) enum EventType {
     Deleted,
 }
 
-/// The part of an object that a frame contains.
+/// The representation of the object in a watch frame: the object, its metadata, or a table row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Object,
@@ -33,13 +35,13 @@ pub(crate) enum Shape {
     Table(TableShape),
 }
 
-/// Parameters of a table frame besides the object.
+/// The parameters of a table frame that do not depend on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableShape {
     pub(crate) include: IncludeObject,
-    /// Whether the column definitions are included, as in a watch's first event.
+    /// Whether the frame contains the column definitions, as the first event of a watch does.
     pub(crate) introduces: bool,
-    /// The time for computing ages, in seconds.
+    /// The time from which ages are computed, with a precision of seconds.
     pub(crate) now: Timestamp,
 }
 
@@ -48,20 +50,20 @@ pub(crate) struct TableShape {
 struct FrameKey {
     event_type: EventType,
     shape: Shape,
-    /// The resource's ordinal, which identifies the version.
+    /// The ordinal of the resource in the registry, which identifies the version.
     version: usize,
 }
 
-/// One change of one object; at least one of `old` and `new` is present.
+/// A change of one object; `old` is `None` for a creation, and `new` is `None` for a removal.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) revision: u64,
     pub(crate) at: Instant,
     pub(crate) old: Option<Arc<Entry>>,
     pub(crate) new: Option<Arc<Entry>>,
-    /// The old object at this event's revision, for watchers whose selector no longer matches.
+    /// The old object with the revision of this event, for frames of type `Deleted`; created on first use.
     gone: OnceLock<Entry>,
-    /// The encoded frames; usually one, because most watchers request the same representation.
+    /// The encoded frames of this event; usually one, because most watchers request the same representation.
     frames: Mutex<Vec<(FrameKey, Bytes)>>,
 }
 
@@ -105,9 +107,9 @@ impl Event {
         entry.map_or("", |entry| &*entry.key)
     }
 
-    /// Returns the object that an event of this type contains.
+    /// Returns the object that a watch event of this type contains.
     ///
-    /// This is the new object, or for `Deleted` the old object with this event's revision.
+    /// This is the new object, or for `Deleted` the old object with the revision of this event.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
         match event_type {
             EventType::Added | EventType::Modified => self.new.as_deref(),
@@ -118,7 +120,7 @@ impl Event {
         }
     }
 
-    /// Returns the encoded line of this event; `write` encodes it on first use.
+    /// Returns the encoded frame of this event; on first use, `write` encodes it from the object.
     pub(crate) fn frame(
         &self,
         event_type: EventType,
@@ -151,19 +153,19 @@ impl Event {
         frame
     }
 
-    /// Returns the approximate memory of the event in bytes: the stored or removed object, and one frame.
+    /// Returns the approximate memory of the event in bytes: the size of one object and one frame.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())
     }
 
-    /// Drops the frames; watchers keep those that they have received.
+    /// Drops the encoded frames of this event; frames that watchers have received stay valid.
     pub(crate) fn forget_frames(&self) {
         *self.frames.lock() = Vec::new();
     }
 }
 
-/// Appends `{"type":…,"object":…}` and a line feed; `write` appends the object.
+/// Appends `{"type":…,"object":…}` and a line feed to `out`; `write_object` appends the object.
 pub(crate) fn write_frame(
     event_type: EventType,
     write_object: impl FnOnce(&mut Vec<u8>),

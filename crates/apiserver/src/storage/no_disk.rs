@@ -1,10 +1,10 @@
-//! Replaces the disk if the feature `persistence` is off.
+//! Replaces the `disk` module if the feature `persistence` is off.
 //!
-//! Guarantees: the type has no values, so none of its methods can be called.
+//! Guarantees: the type [`Disk`] has no values, so none of its methods can be called.
 
 use super::Write;
 
-/// No disk.
+/// The data directory of a server without persistence, of which no value exists.
 pub(crate) enum Disk {}
 
 impl Disk {

@@ -1,20 +1,22 @@
-//! Accounts for dropped object states that lists or watches still hold.
+//! Counts the memory of dropped object states that lists or watches still hold.
 //!
-//! Guarantees: the accounted size is never less than the held size.
-//! The held states are counted again after each additional share of the limit, so the cost per write is constant.
+//! Guarantees: the counted size is never less than the size that readers hold.
+//! Entries that readers have released are subtracted only after the size has grown by an eighth of the limit,
+//! so the average cost per write is constant.
 
 use std::sync::{Arc, Weak};
 
 use super::{Entry, Event};
 
-/// Maximum bytes of held states: the same as for the history.
+/// Maximum total size in bytes of the dropped states that readers hold, equal to the limit of the history.
 const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
 
-/// Dropped object states that lists or watches may still hold, with their total size.
+/// The object states that the event history has dropped and that readers may still hold, with their total
+/// size.
 pub(super) struct Outlived {
     entries: Vec<(Weak<Entry>, usize)>,
     bytes: usize,
-    /// Size in bytes at which the held states are counted again.
+    /// Size in bytes at which the states that readers have released are removed from `entries`.
     look_at: usize,
     bytes_max: usize,
 }
@@ -35,7 +37,7 @@ impl Outlived {
         }
     }
 
-    /// Drops an event of the history and records its entries.
+    /// Drops an event of the history, and records its old object state if a reader still holds the state.
     pub(super) fn leave(&mut self, event: Arc<Event>) {
         let Some(old) = &event.old else { return };
         let (left, bytes) = (Arc::downgrade(old), old.bytes());
@@ -46,7 +48,7 @@ impl Outlived {
         }
     }
 
-    /// Whether readers hold more than the limit.
+    /// Returns whether readers hold more bytes than the limit.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {
             return false;

@@ -1,12 +1,13 @@
-//! Accepted writes that are not on the disk yet.
+//! Holds the accepted writes that are not on the disk yet.
 //!
 //! Guarantees:
-//! - a writer reads the newest accepted state of an object here; readers and watchers see only durable states;
-//! - writes become durable in the order of their revisions, one batch at a time, and each batch completely or not at
-//!   all;
+//! - a writer finds the newest accepted state of an object here, while readers and watchers see only durable
+//!   states;
+//! - writes become durable in the order of their revisions, one batch at a time, and each batch completely or
+//!   not at all;
 //! - if a batch fails, all later accepted writes fail too, because they are based on it.
 //!
-//! Without a data directory no write is ever pending.
+//! Without a data directory no write is ever pending. The module does not write to the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,60 +18,62 @@ use super::Entry;
 use crate::resource::CollectionId;
 use crate::status::ApiError;
 
-/// One write: the next state of one object, or its removal.
+/// One write: the new state of an object, or the removal of the object.
 #[derive(Clone)]
 pub(crate) struct Write {
     pub(crate) revision: u64,
     pub(crate) collection: CollectionId,
     pub(crate) key: Arc<str>,
-    /// `None` removes the object.
+    /// The new state of the object; `None` removes the object.
     pub(crate) new: Option<Arc<Entry>>,
 }
 
-/// Result of a batch; `None` until it is known.
+/// The result of a batch; `None` while the result is not known.
 pub(crate) type Outcome = Option<Result<(), ApiError>>;
 
-/// Receives the result of a batch when the batch has been stored or has failed.
+/// A receiver of a batch's result, which changes once, when the batch is stored or has failed.
 pub(crate) type Ticket = watch::Receiver<Outcome>;
 
-/// Writes that are stored in one transaction.
+/// The writes that are stored in one transaction.
 pub(crate) struct Batch {
     pub(crate) writes: Vec<Write>,
     pub(crate) outcome: watch::Sender<Outcome>,
-    /// Whether a caller is responsible for storing the batch.
+    /// Whether a caller of [`Pending::ticket`] is already responsible for storing the batch.
     called_for: bool,
 }
 
-/// The newest accepted state of an object that is not durable yet.
+/// The newest accepted state of an object whose write is not durable yet.
 pub(crate) struct Accepted {
     revision: u64,
-    /// `None` if the object is to be removed.
+    /// The new state of the object; `None` if the write removes the object.
     pub(crate) entry: Option<Arc<Entry>>,
 }
 
-/// All writes that were accepted and are not durable yet.
+/// All accepted writes that are not durable yet, and the results of earlier batches.
 #[derive(Default)]
 pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
-    /// The last revision assigned to a pending write; 0 if there is none.
+    /// The revision of the last accepted write; 0 if none was accepted since the start or the last failure.
     revision: u64,
-    /// The batch to which new writes are added.
+    /// The batch that receives new writes.
     open: Option<Batch>,
-    /// The result of the batch that is being written.
+    /// The receiver of the result of the batch that is being written to the disk.
     in_flight: Option<Ticket>,
-    /// Objects whose state on the disk may differ from the store; the next batch writes them again.
+    /// The objects whose state on the disk may differ from the store; the next batch writes them again.
     doubtful: BTreeSet<(CollectionId, Arc<str>)>,
     failures: u64,
     last_failure: Option<ApiError>,
 }
 
 impl Pending {
-    /// Returns the last accepted state of an object, if it is pending.
+    /// Returns the newest accepted state of an object; `None` if no write to the object is pending.
     pub(crate) fn get(&self, collection: CollectionId, key: &str) -> Option<&Accepted> {
         self.latest.get(&collection)?.get(key)
     }
 
-    /// Returns the last accepted states of the objects whose keys have this prefix, in order.
+    /// Returns the newest accepted states of the objects whose keys start with `prefix`, ordered by key.
+    ///
+    /// Objects without pending writes are not included.
     pub(crate) fn below<'a>(
         &'a self,
         collection: CollectionId,
@@ -80,12 +83,13 @@ impl Pending {
         objects.filter(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// Returns the last revision assigned to a pending write; 0 if no write is pending.
+    /// Returns the revision of the last accepted write; 0 if none was accepted since the start or the last
+    /// failure.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns the number of failed batches.
+    /// Returns the number of failed batches since the start.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
@@ -110,9 +114,9 @@ impl Pending {
         batch.writes.push(write);
     }
 
-    /// Returns a ticket for everything accepted so far, and whether the caller must write the batch.
+    /// Returns a receiver for the result of all accepted writes, and whether the caller must store the batch.
     ///
-    /// Returns `None` if everything is durable.
+    /// Returns `None` if all accepted writes are durable.
     pub(crate) fn ticket(&mut self) -> Option<(Ticket, bool)> {
         if let Some(batch) = &mut self.open {
             let first = !std::mem::replace(&mut batch.called_for, true);
@@ -121,9 +125,9 @@ impl Pending {
         Some((self.in_flight.clone()?, false))
     }
 
-    /// Takes the open batch for writing.
+    /// Removes and returns the batch that receives new writes, to store it.
     ///
-    /// The caller must call [`Pending::written`] or [`Pending::fail`] afterwards.
+    /// The caller must then call [`Pending::written`] or [`Pending::fail`].
     pub(crate) fn take(&mut self) -> Option<Batch> {
         let batch = self.open.take()?;
         self.in_flight = Some(batch.outcome.subscribe());
@@ -135,7 +139,7 @@ impl Pending {
         &self.doubtful
     }
 
-    /// Removes a write that became visible to readers.
+    /// Removes a write that is now visible to readers.
     pub(crate) fn published(&mut self, write: &Write) {
         let Some(objects) = self.latest.get_mut(&write.collection) else {
             return;
@@ -148,13 +152,15 @@ impl Pending {
         }
     }
 
-    /// Records that the taken batch is on the disk.
+    /// Records that the batch which [`Pending::take`] returned is on the disk.
     pub(crate) fn written(&mut self) {
         self.in_flight = None;
         self.doubtful.clear();
     }
 
-    /// Drops all accepted writes after a failure; the state of the `touched` objects on the disk is unknown.
+    /// Drops all accepted writes after a failure, and reports `error` to the callers of the open batch.
+    ///
+    /// The objects `touched` may have any state on the disk, so the next batch writes them again.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

@@ -1,4 +1,4 @@
-//! Comparison of the store with a naive model, and the bytes of entries.
+//! Compares the store with a naive model, and tests the bytes of entries and events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ fn put(storage: &mut Storage, resource: &Resource, key: &str) {
 }
 
 proptest! {
-    /// All states within the log can be reconstructed, and replaying the events yields the current state.
+    /// Checks that every state within the log can be reconstructed, and that later events lead to the final
+    /// state.
     #[test]
     fn every_state_within_the_log_can_be_reconstructed(
         writes in prop::collection::vec((0_usize..6, any::<bool>()), 1..60),

@@ -1,6 +1,6 @@
-//! Strategies of the built-in resources, one row per resource.
+//! The strategies of the built-in resources, in a table with one row per resource.
 //!
-//! Guarantees: a resource without a row has [`Strategy::BUILTIN`].
+//! Guarantees: a resource without a row has the strategy [`Strategy::BUILTIN`].
 
 use super::{Strategy, namespace, persistent_volume, pod, secret};
 use crate::columns;
@@ -8,7 +8,7 @@ use crate::metadata::MetadataRules;
 use crate::name_syntax::NameRule::{Label, PathSegment};
 use crate::selector::field;
 
-/// Resources with their strategies, ordered by group as in Kubernetes 1.36.
+/// The built-in resources with their strategies, by API group in the order of Kubernetes 1.36.
 #[rustfmt::skip] // one row per resource
 const ROWS: &[(&str, Strategy)] = &[
     ("configmaps", Strategy { columns: columns::CONFIG_MAPS, ..Strategy::BUILTIN }),
@@ -72,7 +72,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("volumeattributesclasses.storage.k8s.io", Strategy { returns_deleted: true, ..Strategy::BUILTIN }),
 ];
 
-/// Returns the strategy of a resource by name, such as `deployments.apps`.
+/// Returns the strategy of a built-in resource by its name, such as `deployments.apps`.
 pub(super) fn strategy(group_resource: &str) -> Strategy {
     let found = ROWS.iter().find(|(name, _)| *name == group_resource);
     found.map_or(Strategy::BUILTIN, |(_, strategy)| *strategy)
@@ -92,7 +92,7 @@ mod tests {
         let rows: BTreeSet<&str> = ROWS.iter().map(|(name, _)| *name).collect();
         assert_eq!(rows.len(), ROWS.len());
         let unserved = rows.iter().filter(|name| !served.contains(**name));
-        // Kubernetes has these only in beta versions, which it does not serve by default.
+        // Kubernetes has these resources only in beta versions, which it does not serve by default.
         let beta = [
             "devicetaintrules.resource.k8s.io",
             "leasecandidates.coordination.k8s.io",

@@ -1,19 +1,21 @@
-//! Grace period of a deletion.
+//! Describes the grace period that a deletion gives an object.
+//!
+//! The strategy of a resource computes the grace period.
 
 use jiff::Timestamp;
 
-/// A grace period with its end.
+/// The length of a grace period in seconds, and the time at which the period ends.
 pub(crate) struct Grace {
     pub(crate) seconds: i64,
     pub(crate) until: Timestamp,
 }
 
-/// The grace period that a deletion gives an object.
+/// The effect of a client's deletion on the grace period of an object.
 pub(crate) enum GracePeriod {
-    /// The deletion is immediate, or the grace period is over.
+    /// The object has no grace period, or an earlier deletion set the period to 0 seconds.
     None,
-    /// The deletion starts this grace period.
+    /// The deletion starts this grace period, or shortens the current grace period to this one.
     Until(Grace),
-    /// The grace period of an earlier deletion continues.
+    /// The grace period of an earlier deletion continues unchanged.
     Running,
 }

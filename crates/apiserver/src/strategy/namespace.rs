@@ -1,4 +1,6 @@
-//! Namespaces: the finalizer, the name label, and the phase after deletion.
+//! The strategy of namespaces: sets the finalizer and the name label, and validates finalizers and phase.
+//!
+//! The deletion of a namespace's contents is in the `verb::namespace` module.
 
 use serde_json::{Value, json};
 
@@ -16,13 +18,13 @@ pub(super) const HOOKS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-/// Keeps a namespace until it is empty.
+/// The finalizer that keeps a namespace until the namespace is empty.
 pub(crate) const FINALIZER: &str = "kubernetes";
 
-/// Label that contains a namespace's name.
+/// Key of the label that contains the namespace's name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Completes a new namespace after its name is set.
+/// Adds the finalizer and the name label to a new namespace.
 fn complete(namespace: &mut Object) {
     let mut held_by = finalizers(namespace);
     if !held_by.iter().any(|finalizer| finalizer == FINALIZER) {
@@ -32,7 +34,7 @@ fn complete(namespace: &mut Object) {
     label(namespace);
 }
 
-/// Restores the parts of a namespace that this write can't change.
+/// Restores the members of an updated namespace that a write to `part` can't change.
 fn keep(new: &mut Object, old: &Object, part: Part) {
     if part == Part::Main {
         new.set("spec", old.get("spec").cloned());
@@ -80,7 +82,7 @@ fn check_change(_old: &Object, namespace: &Object, part: Part) -> Vec<FieldError
     }
 }
 
-/// Returns the finalizers in a namespace's `spec`.
+/// Returns the finalizers in the `spec` of a namespace.
 pub(crate) fn finalizers(namespace: &Object) -> Vec<String> {
     let spec = namespace.get("spec");
     let list = spec.and_then(|spec| spec["finalizers"].as_array());
@@ -88,7 +90,7 @@ pub(crate) fn finalizers(namespace: &Object) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Sets the finalizers in a namespace's `spec`.
+/// Sets the finalizers in the `spec` of a namespace; an empty list removes the member.
 pub(crate) fn set_finalizers(namespace: &mut Object, finalizers: &[String]) {
     let mut spec = namespace.part("spec");
     spec["finalizers"] = json!(finalizers);

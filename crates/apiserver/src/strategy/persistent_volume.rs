@@ -1,4 +1,4 @@
-//! Persistent volumes: the time of the last phase transition.
+//! The strategy of persistent volumes: sets the time of the first phase in the status of a new volume.
 
 use serde_json::{Value, json};
 

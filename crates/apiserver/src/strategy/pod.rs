@@ -1,4 +1,6 @@
-//! Pods: quality of service, the immutable node, and the grace period.
+//! The strategy of pods: sets the QoS class, rejects changes of `spec.nodeName`, and computes grace periods.
+//!
+//! Guarantees: the grace period is computed as in Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
 
 use std::cmp::max;
 
@@ -16,10 +18,10 @@ pub(super) const HOOKS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-/// Grace period of a pod that sets none (`DefaultTerminationGracePeriodSeconds`).
+/// Grace period in seconds of a pod that sets none (`DefaultTerminationGracePeriodSeconds`).
 const GRACE_SECONDS: i64 = 30;
 
-/// Resources that determine the quality of service.
+/// Names of the compute resources that determine a pod's QoS class.
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
 fn prepare_status(status: &mut Value, pod: &Object, _now: &str) {
@@ -39,7 +41,9 @@ fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
     vec![FieldError::forbidden("spec", body)]
 }
 
-/// Follows `CheckGracefulDelete` of pods and `BeforeDelete`.
+/// Returns the grace period of a deletion, as `CheckGracefulDelete` of pods and `BeforeDelete` compute it.
+///
+/// `asked` is the number of seconds that the client requested.
 fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod {
     let until = |start: Timestamp, seconds: i64| {
         let end = start.checked_add(SignedDuration::from_secs(seconds));
@@ -76,9 +80,9 @@ fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod
     })
 }
 
-/// Classifies a pod by its containers' CPU and memory requests and limits.
+/// Returns the QoS class of a pod, from the CPU and memory requests and limits of its containers.
 ///
-/// Quantities are compared as text.
+/// A request and a limit are equal only if their texts are equal.
 fn quality_of_service(pod: &Object) -> &'static str {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let containers = ["initContainers", "containers"]

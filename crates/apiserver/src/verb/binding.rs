@@ -1,6 +1,7 @@
-//! POST on `pods/binding`: binds a pod to a node.
+//! Handles POST on `pods/binding`: binds a pod to a node.
 //!
-//! Guarantees: a pod is bound at most once; a second binding, to any node, is a conflict that names the node.
+//! Guarantees: a pod is bound at most once. Binding a bound pod is rejected with a conflict that names its
+//! node.
 
 use std::sync::Arc;
 
@@ -13,7 +14,11 @@ use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 
-/// Sets `spec.nodeName` to the binding's target, and the `PodScheduled` condition.
+/// Sets the pod's `spec.nodeName` to the target of `binding`, and adds the condition `PodScheduled`.
+///
+/// # Errors
+///
+/// Returns a 409 error if the pod is bound or being deleted, or if `binding` names another uid.
 pub(crate) fn bind(
     shared: &Shared,
     subject: Subject<'_>,

@@ -1,9 +1,10 @@
-//! POST on a collection: creates an object.
+//! Handles POST on a collection: creates an object.
 //!
 //! Guarantees:
-//! - the server sets uid, creationTimestamp, generation and, from `generateName`, the name; the same seed and calls
-//!   result in the same values;
-//! - the check for an existing object and the store are one step.
+//! - the server sets uid, creationTimestamp, generation and, from `generateName`, the name. The same seed and
+//!   the same calls result in the same values;
+//! - the existence check and the write happen under one lock, so only one of two creates of the same name
+//!   succeeds.
 
 use std::sync::Arc;
 
@@ -17,17 +18,19 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Maximum length of `generateName` before the suffix.
+/// Maximum length in bytes of `generateName` in a generated name.
 ///
-/// The rest is cut off (`MaxGeneratedNameLength` in `names/generate.go`).
+/// A longer `generateName` is truncated to this length (`MaxGeneratedNameLength` in `names/generate.go`).
 const GENERATED_BASE_MAX: usize = 58;
-/// Characters of a generated suffix; the alphabet has no vowels or look-alikes (`util/rand`).
+/// Number of characters in the suffix of a generated name.
+///
+/// The alphabet has no vowels and no characters that look alike, as in Kubernetes' `util/rand`.
 const SUFFIX_LENGTH: usize = 5;
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// Maximum number of generated names to try (`maxNameGenerationCreateAttempts` in `store.go`).
+/// Maximum number of names to generate for one object (`maxNameGenerationCreateAttempts` in `store.go`).
 const GENERATE_ATTEMPTS: usize = 8;
 
-/// Creates an object; `namespace` is that of the URL.
+/// Creates an object; `namespace` is the namespace in the URL, if any.
 pub(crate) fn create(
     shared: &Shared,
     resource: &Resource,
@@ -102,7 +105,7 @@ fn settle_namespace(
     Ok(Some(namespace))
 }
 
-/// Sets the fields that the server manages, and removes those that a client may not set.
+/// Sets the fields that the server manages, and removes the fields that a client may not set.
 fn prepare(
     shared: &Shared,
     resource: &Resource,
@@ -150,7 +153,9 @@ fn prepare(
     Ok(())
 }
 
-/// Rejects a new object if its namespace is being deleted, or is required to exist and does not.
+/// Checks that the namespace of a new object exists and is not being deleted.
+///
+/// A missing namespace is allowed if the server does not enforce namespaces, and for seeds.
 fn check_namespace(
     shared: &Shared,
     state: &State,
@@ -193,7 +198,11 @@ fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> 
     ))
 }
 
-/// Returns the key of the new object; generates a name if none is set.
+/// Returns the key of the new object; if the object has no name, generates one from `generateName`.
+///
+/// # Errors
+///
+/// Returns a 409 error if the name exists, or if every generated name exists.
 fn settle_name(
     state: &mut State,
     resource: &Resource,
@@ -233,7 +242,7 @@ fn suffix(rng: &mut fastrand::Rng) -> String {
         .collect()
 }
 
-/// A version 4 UUID.
+/// Returns a random UUID of version 4.
 fn uid(rng: &mut fastrand::Rng) -> String {
     let version = (rng.u128(..) & !(0xf << 76)) | (0x4 << 76);
     let digits = format!("{:032x}", (version & !(0b11 << 62)) | (0b10 << 62));

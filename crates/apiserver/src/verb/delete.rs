@@ -1,6 +1,8 @@
-//! DELETE of one object; the deletion of a namespace also deletes its contents.
+//! Handles DELETE of one object.
 //!
-//! Guarantees: the deletion of the last object in a namespace that is being deleted also deletes the namespace.
+//! Guarantees:
+//! - the deletion of a namespace also deletes the objects in the namespace;
+//! - after the removal of the last object in a namespace that is being deleted, that deletion continues.
 
 use super::delete_object::{DeleteOptions, Deleted, delete_object};
 use super::namespace;
@@ -8,7 +10,7 @@ use super::write::{How, Subject};
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Deletes one object.
+/// Deletes one object, and continues the deletion of its namespace if the namespace is being deleted.
 pub(crate) fn delete(
     shared: &Shared,
     subject: Subject<'_>,

@@ -1,16 +1,18 @@
-//! Deletes one object; does not continue the deletion of its namespace.
+//! Deletes one object, without continuing the deletion of its namespace.
 //!
 //! Guarantees:
 //! - preconditions are checked against the state that is deleted;
-//! - an object with finalizers is first marked (MODIFIED) and removed later (DELETED);
-//! - `Foreground` and `Orphan` add their finalizers; a controller must remove dependents;
-//! - a pod is marked first. If it runs on a node it stays during its grace period, until a deletion with grace period
-//!   0, as a kubelet sends it, removes it;
-//! - a pod without a node, or one that has ended, is removed in the same step: two revisions, and no request sees the
-//!   state between them;
+//! - an object with finalizers is first marked for deletion (MODIFIED), and removed later (DELETED);
+//! - the propagation policies `Foreground` and `Orphan` add their finalizers. The server does not delete
+//!   dependents;
+//! - a pod is first marked for deletion. A pod on a node then stays until a deletion with grace period 0,
+//!   such as a kubelet sends, removes it;
+//! - a pod without a node, or with a final phase, is marked and removed in one step. This uses two revisions,
+//!   but no request reads the state between them;
 //! - a second deletion can only shorten the grace period.
 //!
-//! A direct call on the server is not graceful: it removes a pod in one revision, unless finalizers hold it.
+//! A direct call on the server uses no grace period: it removes a pod in one revision, unless the pod has
+//! finalizers.
 
 mod options;
 
@@ -29,14 +31,15 @@ use crate::strategy::{Grace, GracePeriod};
 
 pub(crate) use options::DeleteOptions;
 
-/// Result of a deletion.
+/// The result of a deletion, with the last state of the object.
 pub(crate) enum Deleted {
     Removed(Arc<Entry>),
-    /// The object stays until its finalizers are removed and its grace period is over.
+    /// The object was marked for deletion; it stays until its finalizers are removed and its grace period is
+    /// over.
     Marked(Arc<Entry>),
 }
 
-/// Deletes one object; does not continue the deletion of its namespace.
+/// Deletes one object, without continuing the deletion of its namespace.
 pub(super) fn delete_object(
     shared: &Shared,
     subject: Subject<'_>,
@@ -78,7 +81,9 @@ pub(super) fn delete_object(
     }
 }
 
-/// Returns the object to store, if it changes, and whether to remove it then.
+/// Returns the object as marked for deletion, or `None` if it does not change, and whether to remove it.
+///
+/// Both steps belong to one deletion: the marked object is stored first, and then removed.
 fn fate(
     subject: Subject<'_>,
     object: &Object,
@@ -107,7 +112,7 @@ fn fate(
     ((marked != *object).then_some(marked), removes)
 }
 
-/// The object as marked for deletion.
+/// Returns the object as marked for deletion, with these finalizers and this grace period.
 fn marked(object: &Object, finalizers: &[String], grace: &Grace) -> Object {
     let mut marked = object.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));

@@ -1,16 +1,17 @@
-//! Discovery, version and health.
+//! Builds the responses of discovery and of `/version`.
 //!
-//! Guarantees: contains every kind and subresource of the tables, in their order; the aggregated and the plain form
-//! have the same content.
+//! Guarantees:
+//! - discovery contains every served kind and subresource, in the order of the kind tables;
+//! - the aggregated form and the plain form have the same content.
 
 use serde_json::{Value, json};
 
 use crate::kinds::{Kind, Kinds, Scope};
 
-/// The Kubernetes version whose behaviour the server implements.
+/// The version of Kubernetes whose behaviour the server implements.
 const GIT_VERSION: &str = "v1.36.3";
 
-/// `/version`.
+/// Returns the response of `/version`.
 pub(crate) fn version() -> Value {
     json!({
         "major": "1",
@@ -25,7 +26,7 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// `/`: the list of paths.
+/// Returns the response of `/`: the list of served paths.
 pub(crate) fn paths(kinds: &Kinds) -> Value {
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
     for kind in kinds.iter().filter(|kind| !kind.group.is_empty()) {
@@ -38,12 +39,12 @@ pub(crate) fn paths(kinds: &Kinds) -> Value {
     json!({"paths": paths})
 }
 
-/// `/api`.
+/// Returns the response of `/api`: the versions of the core group.
 pub(crate) fn core_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
 }
 
-/// `/apis`.
+/// Returns the response of `/apis`: every API group except the core group.
 pub(crate) fn groups(kinds: &Kinds) -> Value {
     let groups: Vec<Value> = group_names(kinds)
         .iter()
@@ -53,7 +54,7 @@ pub(crate) fn groups(kinds: &Kinds) -> Value {
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `/apis/<group>`; `None` if there is no such group.
+/// Returns the response of `/apis/<group>`; `None` if the group is not served.
 pub(crate) fn one_group(kinds: &Kinds, name: &str) -> Option<Value> {
     if name.is_empty() || !kinds.iter().any(|kind| kind.group == name) {
         return None;
@@ -64,7 +65,9 @@ pub(crate) fn one_group(kinds: &Kinds, name: &str) -> Option<Value> {
     Some(found)
 }
 
-/// `/api/v1` and `/apis/<group>/<version>`; `None` if nothing is served there.
+/// Returns the response of `/api/<version>` and `/apis/<group>/<version>`: the resources of one version.
+///
+/// Returns `None` if the version is not served. `group` is empty for the core group.
 pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let served: Vec<Value> = kinds
         .iter()
@@ -87,7 +90,7 @@ pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Val
     }))
 }
 
-/// The aggregated form of `/api` (core group only) or `/apis` (all others).
+/// Returns the aggregated discovery response of `/api` if `core` is true, and otherwise of `/apis`.
 pub(crate) fn aggregated(kinds: &Kinds, core: bool) -> Value {
     let items: Vec<Value> = group_names(kinds)
         .iter()
@@ -121,7 +124,7 @@ fn group_names(kinds: &Kinds) -> Vec<&str> {
     names
 }
 
-/// A group's versions, the preferred one first.
+/// Returns the versions of a group; the preferred version is the first.
 fn versions<'a>(kinds: &'a Kinds, group: &str) -> Vec<&'a str> {
     let of_group = || kinds.iter().filter(|kind| kind.group == group);
     let preferred = of_group().filter(|kind| kind.preferred);

@@ -1,7 +1,8 @@
-//! GET of one object.
+//! Handles GET of one object.
 //!
-//! Guarantees: without a revision returns the most recent state; with a revision, a state not older than that, with the
-//! same wait as for a list.
+//! Guarantees:
+//! - without `resourceVersion`, returns the most recent state;
+//! - with `resourceVersion`, waits for that revision as a list does, and returns a state that is not older.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::storage::Entry;
 
 use super::write::Subject;
 
-/// Reads one object.
+/// Returns one object.
 ///
 /// # Cancel safety
 ///

@@ -1,9 +1,10 @@
-//! GET of a collection: selects the state and the page, and writes the body.
+//! Handles GET of a collection: selects the state and the objects of a page, and writes the response body.
 //!
 //! Guarantees:
-//! - every page of a chain shows the state of the first page; a state that is no longer available results in HTTP 410;
-//! - the list's revision is that of the state, not the largest among the items;
-//! - the body is written in chunks while it is read, whatever its size;
+//! - all pages of a paged list show the state of the first page. If that state is no longer available, the
+//!   response is a 410 error, whose token continues the list from the current state;
+//! - the revision of the list is the revision of that state, not the largest revision of its items;
+//! - the body is written in chunks while the client reads it;
 //! - lists of custom kinds have `items` before `metadata`, as in Kubernetes.
 
 mod body;
@@ -21,33 +22,33 @@ use crate::storage::{Compacted, Entry, Snapshot};
 pub(crate) use body::write;
 use token::ContinueToken;
 
-/// One page of a collection.
+/// One page of a list of a collection.
 pub(crate) struct Page {
     pub(crate) revision: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
-    /// Continue token for the next page; `None` on the last page.
+    /// The continue token of the next page; `None` on the last page.
     pub(crate) continue_token: Option<String>,
-    /// Number of remaining objects, if it is known without reading them.
+    /// Number of objects after this page; `None` on the last page, and if the request has a selector.
     pub(crate) remaining: Option<usize>,
 }
 
-/// The parameters of a list.
+/// The parameters of a list request.
 pub(crate) struct ListCall<'a> {
     pub(crate) resource: &'a Resource,
     pub(crate) namespace: Option<&'a str>,
     pub(crate) options: &'a ListOptions,
 }
 
-/// The state to list, and the key at which the page starts.
+/// The state to list, and the position and the size of the page.
 struct Start {
     snapshot: Snapshot,
-    /// Key of the page's first object, relative to the prefix.
+    /// Minimum key of the objects in the page, without the prefix that all listed keys have.
     from: String,
     limit: Option<usize>,
 }
 
 impl Page {
-    /// Creates a page with one object, for representations that are lists.
+    /// Creates a page that contains one object, for a response about one object in the form of a table.
     pub(crate) fn of_one(entry: &Arc<Entry>) -> Page {
         Page {
             revision: entry.revision,
@@ -58,7 +59,7 @@ impl Page {
     }
 }
 
-/// Reads one page.
+/// Returns one page of a list.
 ///
 /// # Cancel safety
 ///
@@ -79,7 +80,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     Ok(page(&start, &prefix, &selection))
 }
 
-/// Returns the prefix of the keys of the listed objects.
+/// Returns the prefix of the keys of the listed objects: `namespace/`, or empty for all objects.
 pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) if resource.is_namespaced() => format!("{namespace}/"),
@@ -87,7 +88,7 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     }
 }
 
-/// Selects the state of the first page, by `resourceVersion` and `resourceVersionMatch`.
+/// Selects the state for the first page, according to `resourceVersion` and `resourceVersionMatch`.
 async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> {
     let options = call.options;
     let collection = call.resource.collection;
@@ -122,7 +123,7 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
     }
 }
 
-/// Selects the state and the position that a continue token contains.
+/// Selects the state and the position of the page from a continue token.
 fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
     let token = ContinueToken::decode(token)
         .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;

@@ -1,21 +1,25 @@
-//! The lifecycle of a namespace: its initial fields and its deletion.
+//! Deletes namespaces and their contents, as the API server and the namespace controller of Kubernetes do
+//! together.
 //!
 //! Guarantees:
-//! - a namespace has the finalizer `kubernetes` in its `spec`, and its name as a label, from its creation on;
-//! - its deletion makes it Terminating (MODIFIED); then nothing can be created in it, and the deletion can't be undone;
-//! - contents are deleted in the order of kube-controller-manager: first all pods, with their grace periods, then
-//!   everything else;
-//! - when the namespace is empty, its finalizer is removed, and the namespace with it, unless something else holds it;
+//! - the deletion of a namespace sets the phase to Terminating (a MODIFIED event); afterwards the server
+//!   rejects new objects in the namespace, and the deletion can't be undone;
+//! - contents are deleted in the order of kube-controller-manager: first all pods, with their grace periods,
+//!   then all other objects;
+//! - when a Terminating namespace contains no objects, its finalizer `kubernetes` is removed; the namespace
+//!   is removed too, unless it has other finalizers;
 //! - only contents of the deleted namespace are removed, never objects in a new namespace of the same name;
-//! - nothing runs in the background: the call that makes a step possible executes it before it returns.
+//! - no background task runs: the request that makes a deletion step possible executes the step before it
+//!   returns.
 //!
-//! So an empty namespace is removed before its deletion returns, and one whose last pod has a finalizer is removed with
-//! that finalizer.
+//! As a result, the deletion of an empty namespace returns after the namespace is removed.
+//! If the last pod in a Terminating namespace has a finalizer, removing the finalizer also removes the
+//! namespace.
 //!
-//! As in Kubernetes, a namespace without finalizers stays Terminating after its first deletion until it is deleted
-//! again.
+//! As in Kubernetes, a namespace with an empty `spec.finalizers` stays Terminating until it is deleted a
+//! second time.
 //!
-//! In Kubernetes the namespace controller does this; here no controller runs.
+//! The module does not set the finalizer and the name label of a new namespace: `strategy::namespace` does.
 
 use std::sync::Arc;
 
@@ -35,13 +39,14 @@ use crate::strategy::namespace::{FINALIZER, finalizers, set_finalizers};
 /// Namespaces that can't be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Whether objects can no longer be created in a namespace.
+/// Returns whether the phase of a namespace is Terminating; no object can be created in such a namespace.
 pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
     let fields = namespaces.strategy.fields;
     fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
 }
 
-/// Deletes a namespace: makes it Terminating, and deletes contents as far as possible immediately.
+/// Deletes a namespace: sets its phase to Terminating, and deletes its contents as far as possible without
+/// waiting.
 pub(super) fn delete(
     shared: &Shared,
     subject: Subject<'_>,
@@ -77,7 +82,9 @@ pub(super) fn delete(
     Ok(Deleted::Marked(marked))
 }
 
-/// Continues the deletion of a namespace after an object in it was removed.
+/// Continues the deletion of `namespace` after an object of `resource` was removed from the namespace.
+///
+/// Does nothing if the namespace is not being deleted.
 pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
     let Some(namespace) = namespace else { return };
     let Some(namespaces) = &shared.registry.namespaces else {
@@ -96,7 +103,7 @@ pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>
     finish(shared, namespaces, namespace);
 }
 
-/// Continues the deletion of all Terminating namespaces, as after a restart.
+/// Continues the deletions of namespaces that were in progress when the server last stopped.
 #[cfg(feature = "persistence")]
 pub(crate) fn resume(shared: &Shared) {
     let Some(namespaces) = &shared.registry.namespaces else {
@@ -136,7 +143,8 @@ fn check(
     Ok(())
 }
 
-/// The namespace after its deletion was requested.
+/// Returns a copy of `namespace` with phase Terminating, a deletion timestamp and the given
+/// `metadata.finalizers`.
 fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Object {
     let mut marked = namespace.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));
@@ -149,22 +157,23 @@ fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Ob
     marked
 }
 
-/// Whether the namespace is still being deleted; it may have been removed and created again.
+/// Returns whether the namespace called `name` exists and is being deleted.
+///
+/// The namespace may have been removed and created again since the deletion was requested.
 fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
     let entry = state.newest(namespaces.collection, name);
     entry.is_some_and(|entry| is_ending(namespaces, entry))
 }
 
-/// Whether a namespace is being deleted.
+/// Returns whether a namespace is being deleted: the phase is Terminating and the deletion timestamp is set.
 ///
 /// The phase alone is not enough, because a client may have written it.
 fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
     is_terminating(namespaces, entry) && Object::stored(entry.object(namespaces)).is_deleting()
 }
 
-/// Deletes the contents of a Terminating namespace and then the namespace.
-///
-/// It does not wait: it deletes as much as possible immediately.
+/// Deletes the contents of a Terminating namespace and then the namespace, as far as possible without
+/// waiting.
 fn empty(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
     if let Some(pods) = &shared.registry.pods {
         delete_all(shared, namespaces, name, pods, how);
@@ -185,7 +194,7 @@ fn delete_all_but_pods(shared: &Shared, namespaces: &Resource, name: &str, how: 
     }
 }
 
-/// Deletes the objects of a kind in a Terminating namespace.
+/// Deletes all objects of `resource` in the namespace called `name`, if this namespace is being deleted.
 fn delete_all(shared: &Shared, namespaces: &Resource, name: &str, resource: &Resource, how: How) {
     let prefix = resource.key(Some(name), "");
     let state = shared.lock();
@@ -205,7 +214,7 @@ fn delete_all(shared: &Shared, namespaces: &Resource, name: &str, resource: &Res
         };
         let object = Object::stored(entry.object(resource));
         let options = DeleteOptions::in_background(object.text("uid"));
-        // It fails only if another client was faster.
+        // The deletion fails only if another client has deleted or replaced the object first.
         drop(delete_object(shared, subject, &options, how));
     }
 }
@@ -217,16 +226,19 @@ fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
     found.next().is_some()
 }
 
-/// Removes the finalizer from a Terminating namespace if it is empty.
+/// Removes the finalizer `kubernetes` from a Terminating namespace that contains no objects.
+///
+/// Removes the namespace too, unless it has other finalizers.
 fn finish(shared: &Shared, namespaces: &Resource, name: &str) {
     let subject = Subject {
         resource: namespaces,
         namespace: None,
         name,
     };
-    // Another client may have finished it, or may change it meanwhile.
+    // Another client may finish the deletion or change the namespace meanwhile.
     while let Ok((entry, namespace)) = subject.newest(shared) {
-        // Checked before the contents: in this state no object can be created in it.
+        // The namespace is checked before its contents, because no object can be created in a Terminating
+        // namespace.
         if !is_ending(namespaces, &entry) {
             return;
         }

@@ -1,10 +1,11 @@
-//! `/openapi/v3`: schemas for clients and for `kubectl explain`.
+//! Builds the documents below `/openapi/v3`, which clients and `kubectl explain` request.
 //!
 //! Guarantees:
-//! - there is one document per served group and version, and everything in it is served;
-//! - fields, types and patch strategies are those of Kubernetes' documents; descriptions, defaults and formats are
-//!   omitted;
-//! - a kind that the user added is an object without known fields.
+//! - there is one document per served group and version, and it contains only operations that the server
+//!   supports;
+//! - fields, types and patch strategies are those of Kubernetes' own documents; descriptions, defaults and
+//!   formats are omitted;
+//! - a kind that the user of the server added is described as an object without known fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,33 +14,33 @@ use serde_json::{Map, Value, json};
 use crate::kinds::schema::{Definition, Field, Schema};
 use crate::kinds::{Kind, Kinds, Scope};
 
-/// Reference prefix of the schemas in a document.
+/// Prefix of a `$ref` to a schema in the same document.
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// The schema of a patch, which does not describe its content.
+/// Name of the schema of all patch bodies, an object without known fields.
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
-/// The parameters of a write, all of them strings.
+/// Names of the query parameters of create, update and patch operations; every parameter is a string.
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 
-/// The media types of patches; the last one applies only to built-in kinds.
+/// Media types of patches; the last, strategic merge patch, applies only to built-in kinds.
 const PATCHES: [&str; 3] = [
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 ];
 
-/// The resource or subresource at one URL.
+/// A resource or subresource whose operations a document describes.
 struct Endpoint<'a> {
-    /// The kind of the resource.
+    /// Kind of the resource; for a subresource, kind of the parent resource.
     owner: &'a Kind,
-    /// `apiVersion` and kind of the body.
+    /// `apiVersion` of the objects in requests and responses; `kind` is their kind.
     api_version: String,
     kind: &'a str,
     verbs: &'a [String],
 }
 
-/// `/openapi/v3`.
+/// Returns the document at `/openapi/v3`, which lists the URLs of the documents of all groups and versions.
 pub(crate) fn index(kinds: &Kinds) -> Value {
     let paths: BTreeMap<String, Value> = kinds
         .iter()
@@ -52,7 +53,9 @@ pub(crate) fn index(kinds: &Kinds) -> Value {
     json!({"paths": paths})
 }
 
-/// `/openapi/v3/api/v1` and `/openapi/v3/apis/<group>/<version>`; `None` if nothing is served there.
+/// Returns the document at `/openapi/v3/api/v1` or `/openapi/v3/apis/<group>/<version>`.
+///
+/// Returns `None` if the server has no operations in this group and version.
 pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let mut paths = Map::new();
     let mut schemas = Schemas::default();
@@ -73,7 +76,7 @@ pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Valu
     }))
 }
 
-/// `api/v1` or `apis/apps/v1`.
+/// Returns the first part of a kind's URL paths, such as `api/v1` or `apis/apps/v1`.
 fn root(kind: &Kind) -> String {
     let prefix = if kind.group.is_empty() { "api" } else { "apis" };
     format!("{prefix}/{}", kind.api_version())
@@ -132,7 +135,7 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
     }
 }
 
-/// Adds a path with its parameters, if it has operations.
+/// Adds a URL path with its path parameters and `operations` to `paths`, unless `operations` is empty.
 fn add(paths: &mut Map<String, Value>, path: &str, mut operations: Map<String, Value>) {
     if operations.is_empty() {
         return;
@@ -168,7 +171,10 @@ fn reference(schema: &str) -> Value {
 // === impl Endpoint ===
 
 impl Endpoint<'_> {
-    /// The served operations among `wanted`, which are pairs of method and verb.
+    /// Returns the OpenAPI operations by HTTP method, for every pair in `wanted` whose verb the endpoint
+    /// supports.
+    ///
+    /// `wanted` contains pairs of HTTP method and Kubernetes verb.
     fn operations(&self, wanted: &[(&str, &str)], schemas: &mut Schemas) -> Map<String, Value> {
         let served = wanted
             .iter()
@@ -221,12 +227,14 @@ impl Endpoint<'_> {
     }
 }
 
-/// The schemas that a document refers to.
+/// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// Definitions by full name, with the kinds they describe.
+    /// Maps the full name of each used schema of the built-in table to the kinds with this schema.
+    ///
+    /// A kind is given as `(apiVersion, kind)`.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
-    /// Kinds without known fields, by the names of their schemas.
+    /// Maps the name of each schema without known fields to its kind, given as `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,
     needs_patch: bool,
 }
@@ -234,7 +242,7 @@ struct Schemas {
 // === impl Schemas ===
 
 impl Schemas {
-    /// Records a reference to a kind, and returns the name of its schema.
+    /// Records that the document refers to a kind, and returns the name of the kind's schema.
     fn need(&mut self, api_version: &str, kind: &str, custom: bool) -> String {
         let described = (api_version.to_owned(), kind.to_owned());
         let known = Schema::builtin()
@@ -253,7 +261,7 @@ impl Schemas {
         name
     }
 
-    /// Writes all schemas, including those they refer to.
+    /// Returns the recorded schemas, and all schemas to which they refer, as OpenAPI JSON by name.
     fn write(self) -> Value {
         let mut written = Map::new();
         let mut open: Vec<&'static str> = self.needed.keys().copied().collect();
@@ -314,7 +322,10 @@ fn property(field: &Field) -> Value {
     property
 }
 
-/// Returns the OpenAPI schema of a type that is written in the notation of the table.
+/// Returns the OpenAPI schema of a field's type.
+///
+/// `cell` is the type in the notation of `kinds/schema_*.tsv`: `[]` before the item type of a list, `{}`
+/// before the value type of a map.
 fn typed(cell: &str) -> Value {
     if let Some(item) = cell.strip_prefix("[]") {
         return json!({"type": "array", "items": typed(item)});
@@ -325,7 +336,7 @@ fn typed(cell: &str) -> Value {
     scalar(cell).unwrap_or_else(|| json!({"allOf": [reference(cell)]}))
 }
 
-/// The schema of a type that is not a definition; `None` for a definition.
+/// Returns the OpenAPI schema of a scalar or of `any`; `None` if `cell` is the name of a definition.
 fn scalar(cell: &str) -> Option<Value> {
     match cell {
         "any" => Some(json!({})),

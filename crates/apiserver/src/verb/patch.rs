@@ -1,10 +1,11 @@
-//! PATCH: applies a merge patch, a JSON patch or a strategic merge patch to the stored object.
+//! Handles PATCH: applies a JSON patch, a merge patch or a strategic merge patch to the stored object.
 //!
 //! Guarantees:
-//! - strategic merge patches apply to built-in kinds; for custom kinds, whose list structure is unknown, they receive
-//!   415, as in Kubernetes;
-//! - a patch applies to the current stored object; a revision in the patch makes it conditional;
-//! - the work of a patch is limited ([`json`]), and so are the depth and size of the patched object.
+//! - a strategic merge patch of a custom kind, whose list structure is unknown, is rejected with 415, as in
+//!   Kubernetes;
+//! - a patch applies to the current stored object; if the patch contains a `resourceVersion`, the object must
+//!   have this revision;
+//! - the work for a patch (see [`json`]) and the depth and size of the patched object are limited.
 
 mod json;
 mod refusal;
@@ -24,16 +25,16 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// The accepted media types of a patch for a built-in kind.
+/// Media types of patches that the server accepts for a built-in kind, as listed in error messages.
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 
-/// Go's type for a decoded JSON object.
+/// Name of the Go type of a decoded JSON object, for error messages.
 const GO_MAP: &str = "map[string]interface {}";
 
-/// The accepted media types of a patch for a custom kind.
+/// Media types of patches that the server accepts for a custom kind, as listed in error messages.
 const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
-/// A parsed patch.
+/// The parsed body of a PATCH request, by type of patch.
 pub(crate) enum PatchBody {
     Json(Vec<PatchOperation>),
     Merge(Value),
@@ -41,7 +42,7 @@ pub(crate) enum PatchBody {
 }
 
 impl PatchBody {
-    /// Parses a patch of the given media type.
+    /// Parses the body of a PATCH request with the given media type.
     pub(crate) fn parse(media_type: &str, body: &[u8]) -> Result<PatchBody, ApiError> {
         match media_type {
             "application/json-patch+json" => {
@@ -59,7 +60,7 @@ impl PatchBody {
                 let patch: Option<Map<String, Value>> = read(body, GO_MAP)?;
                 Ok(PatchBody::Strategic(patch.unwrap_or_default()))
             }
-            // Kubernetes accepts these too.
+            // Kubernetes accepts apply patches; this server does not.
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
                 Err(ApiError::unsupported_body(ACCEPTED))
             }
@@ -67,7 +68,10 @@ impl PatchBody {
         }
     }
 
-    /// Returns complaints about duplicate members in this patch, and unknown ones in its operations.
+    /// Returns complaints about duplicate members in the patch and, for a JSON patch, about unknown members
+    /// of operations.
+    ///
+    /// `text` is the body from which the patch was parsed.
     pub(crate) fn duplicates(&self, text: &[u8]) -> Complaints {
         let known = match self {
             PatchBody::Json(_) => Known::Operations,
@@ -81,7 +85,10 @@ impl PatchBody {
         }
     }
 
-    /// The text of the patched object for Kubernetes' error message.
+    /// Returns the text of the rejected object for the error message.
+    ///
+    /// As in Kubernetes, this is the text of the patch for a strategic merge patch. For other patches it is
+    /// `patched`, the text of the patched object.
     fn shown(&self, patched: &str) -> String {
         match self {
             PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),
@@ -89,9 +96,9 @@ impl PatchBody {
         }
     }
 
-    /// Applies the patch to a document; after an error the document may be partly changed.
+    /// Applies the patch to a document. After an error the document may be partly changed.
     ///
-    /// The definition determines how lists are merged.
+    /// `definition` returns the schema that determines how a strategic merge patch merges lists.
     pub(crate) fn apply(
         &self,
         definition: impl FnOnce() -> Option<&'static Definition>,
@@ -108,7 +115,8 @@ impl PatchBody {
     }
 }
 
-/// Field validation of a client's patch.
+/// Input of the field validation of a client's patch: the `fieldValidation` directive, and complaints about
+/// the patch.
 pub(crate) struct Rigour<'a> {
     /// Complaints about duplicate members in the patch.
     pub(crate) duplicates: Complaints,
@@ -116,7 +124,9 @@ pub(crate) struct Rigour<'a> {
     pub(crate) warnings: &'a Warnings,
 }
 
-/// Patches one object; without `rigour`, unknown fields are stored too.
+/// Applies a patch to one object, and stores the result.
+///
+/// Unknown fields are validated only with `rigour`; without it they are stored.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -146,7 +156,9 @@ pub(crate) fn patch(
 // === impl Rigour ===
 
 impl Rigour<'_> {
-    /// Removes unknown fields from the patched object; fields that were already stored cause no complaint.
+    /// Removes unknown fields from the patched object, and rejects or reports them as the directive requires.
+    ///
+    /// An unknown field that the stored object already contained is not reported.
     fn judge(
         &self,
         subject: Subject<'_>,
@@ -166,7 +178,7 @@ impl Rigour<'_> {
     }
 }
 
-/// Applies a strategic merge patch.
+/// Applies a strategic merge patch to a document, or rejects the patch with 415 if `definition` is `None`.
 fn apply_strategic(
     definition: Option<&'static Definition>,
     document: &mut Value,
@@ -183,9 +195,10 @@ fn decoding(cause: &str) -> ApiError {
     ApiError::bad_request(format!("error decoding patch: {cause}"))
 }
 
-/// Parses a patch; `wanted` is the Go type in error messages.
+/// Parses a patch as JSON; `wanted` is the name of the expected Go type in error messages.
 fn read<T: serde::de::DeserializeOwned>(body: &[u8], wanted: &str) -> Result<T, ApiError> {
-    // The last of duplicate members wins, even if decoding directly into the type would reject them.
+    // The body is parsed into `Value` first, because the last of duplicate members wins and `T` may reject
+    // duplicates.
     let value = serde_json::from_slice::<Value>(body).and_then(serde_json::from_value);
     value.map_err(|error| {
         let found = match body.trim_ascii_start().first() {

@@ -1,6 +1,7 @@
-//! PUT by a client.
+//! Handles a client's PUT, which updates an object or creates it.
 //!
-//! Guarantees: a PUT of an object that does not exist creates it, if its strategy allows that.
+//! Guarantees: a PUT of an object that does not exist creates the object if the strategy of its kind allows
+//! this.
 
 use std::sync::Arc;
 
@@ -12,11 +13,15 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Updates an object, or creates it; returns whether it was created.
+/// Updates an object, or creates it if it does not exist and its kind allows this.
+///
+/// Returns the stored object, and whether it was created.
 ///
 /// # Errors
 ///
-/// Returns the errors of an update, of a creation, and of `may_create`, which rejects a client that may only update.
+/// Returns the errors of an update and of a creation.
+/// Also returns the error of `may_create`, which is called before a creation and rejects a client that may
+/// only update.
 pub(crate) fn put(
     shared: &Shared,
     subject: Subject<'_>,

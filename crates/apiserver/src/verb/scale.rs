@@ -1,7 +1,8 @@
-//! The `scale` subresource: an object's replicas in the same form for all kinds.
+//! Reads and writes the `scale` subresource, which shows the replicas of any kind in the same form.
 //!
-//! Guarantees: a `Scale` has the revision of its object, so its writes conflict with writes of the object; only
-//! `spec.replicas` is written.
+//! Guarantees:
+//! - a `Scale` has the revision of its object, so a write of the `Scale` conflicts with writes of the object;
+//! - a write changes only `spec.replicas` of the object.
 
 use serde_json::{Value, json};
 
@@ -13,13 +14,13 @@ use crate::object::Object;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 
-/// The `Scale` of an object.
+/// Returns the `Scale` of an object.
 pub(crate) fn read(shared: &Shared, subject: Subject<'_>) -> Result<Value, ApiError> {
     let (_, object) = subject.read(shared)?;
     Ok(scale_of(&object))
 }
 
-/// PUT of a `Scale`.
+/// Handles a PUT of a `Scale`: writes its replicas to the object, and returns the resulting `Scale`.
 pub(crate) fn update(
     shared: &Shared,
     subject: Subject<'_>,
@@ -29,7 +30,8 @@ pub(crate) fn update(
     write(shared, subject, how, |_| Ok(scale.clone()))
 }
 
-/// PATCH of a `Scale`.
+/// Handles a PATCH of a `Scale`: writes the patched replicas to the object, and returns the resulting
+/// `Scale`.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -102,13 +104,15 @@ fn scale_of(object: &Object) -> Value {
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",
         "metadata": metadata,
-        // The default is one replica.
+        // An absent `spec.replicas` means one replica.
         "spec": {"replicas": number("spec").unwrap_or(1)},
         "status": {"replicas": number("status").unwrap_or(0), "selector": selector_of(object)},
     })
 }
 
-/// The equality part of `spec.selector`, in query syntax.
+/// Returns the labels that `spec.selector` requires, in the syntax of the `labelSelector` query parameter.
+///
+/// The result omits `matchExpressions`.
 fn selector_of(object: &Object) -> String {
     let Some(selector) = object.get("spec").map(|spec| &spec["selector"]) else {
         return String::new();

@@ -1,7 +1,7 @@
 //! Parses the body of a request.
 //!
-//! Guarantees: unknown and duplicate fields are rejected, reported as warnings or ignored, as `fieldValidation`
-//! requests.
+//! Guarantees: unknown and duplicate fields of an object are rejected, reported as warnings or ignored,
+//! depending on the query parameter `fieldValidation`.
 
 use serde_json::Value;
 
@@ -15,19 +15,19 @@ use crate::resource::Resource;
 use crate::status::ApiError;
 
 impl Call {
-    /// The field validation of the request.
+    /// Returns the value of the query parameter `fieldValidation`.
     pub(super) fn directive(&self) -> Directive {
         Directive::of(self.query.text("fieldValidation"))
     }
 
-    /// Parses the body as an object of a resource.
+    /// Parses the request's body as an object of `resource`.
     pub(super) fn sent(&self, resource: &Resource) -> Result<Value, ApiError> {
         let kind = &resource.kind;
         let (known, protobuf) = (resource.known(), request_body::of_kind(kind));
         self.read(known, protobuf, (&kind.api_version(), &kind.kind))
     }
 
-    /// Parses the body of a subresource with its own kind.
+    /// Parses the request's body as an object of the subresource's own kind, such as `Scale`.
     pub(super) fn sent_to(&self, subresource: &Subresource) -> Result<Value, ApiError> {
         let expected = request_body::of_subresource(subresource);
         let api_version = expected.api_version();

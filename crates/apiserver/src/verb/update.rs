@@ -1,12 +1,14 @@
-//! Changes a stored object: PUT, and the common part of PUT, PATCH and binding.
+//! Changes a stored object: handles PUT, and stores the changes of PUT, PATCH and bindings.
 //!
 //! Guarantees:
-//! - a change is computed from a stored state, and is computed again if that state has changed before the store (etcd's
-//!   guaranteed update);
-//! - immutable fields (uid, creation, deletion, generation) survive any change; `status` and the rest are written
-//!   separately if the kind has a `status` subresource;
+//! - a change is computed from a stored state of the object, and is computed again if another write changes
+//!   this state before the result is stored (as by `GuaranteedUpdate` in Kubernetes);
+//! - the values that a request contains for the uid, the creation and deletion timestamps and the generation
+//!   are never stored;
+//! - if the kind has a `status` subresource, one request changes either `status` or the other fields;
 //! - a change without an effect produces no event and no revision;
-//! - removing the last finalizer of an object that is being deleted removes the object, with one DELETED event.
+//! - removing the last finalizer of an object that is being deleted removes the object, with one DELETED
+//!   event.
 
 use std::sync::Arc;
 
@@ -21,7 +23,7 @@ use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 use crate::strategy::Part;
 
-/// Handles a PUT: replaces the object.
+/// Handles a PUT: replaces the stored object with `object`.
 pub(crate) fn update(
     shared: &Shared,
     subject: Subject<'_>,
@@ -35,9 +37,9 @@ pub(crate) fn update(
     })
 }
 
-/// Stores the result of `compute` on the stored object.
+/// Calls `compute` with the stored object, and stores the result.
 ///
-/// `compute` is called again if another write has changed the object meanwhile.
+/// Calls `compute` again if another write has changed the object before the result is stored.
 pub(crate) fn change(
     shared: &Shared,
     subject: Subject<'_>,
@@ -70,17 +72,20 @@ pub(crate) fn change(
     }
 }
 
-/// Whether an object that is being deleted has no finalizers left.
+/// Returns whether an object that is being deleted has no finalizers left.
 fn is_released(resource: &Resource, object: &Object) -> bool {
     object.finalizers().is_empty() && !(resource.strategy.hooks.is_held)(object)
 }
 
-/// Whether the removal of the last finalizer may remove the object: the grace period is 0 or absent.
+/// Returns whether the grace period of an object that is being deleted is 0 or absent.
+///
+/// Otherwise the object is kept even without finalizers.
 fn grace_is_over(object: &Object) -> bool {
     object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
 }
 
-/// Checks that an object has the name and namespace of the URL.
+/// Checks that the object in a request has the name in the URL and, if it has a namespace, the namespace in
+/// the URL.
 fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let name = sent.text("name");
     if name.is_empty() {
@@ -110,7 +115,7 @@ fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Checks a uid in the body, which is a precondition.
+/// Checks that the uid in a request's body is the uid of the stored object; an empty uid passes.
 pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
     if sent.is_empty() || sent == stored {
         return Ok(());
@@ -124,7 +129,7 @@ pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Resul
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
-/// Returns the etcd prefix of a resource, which some messages contain.
+/// Returns the etcd prefix of a resource's keys below `/registry/`, which some error messages contain.
 fn etcd_key(resource: &Resource) -> String {
     let kind = &resource.kind;
     match resource.strategy.stored_at {
@@ -158,7 +163,8 @@ fn check_revision(
     }
 }
 
-/// Parses a revision in the body, which must be a number even if it is not compared.
+/// Parses the `resourceVersion` in a request's body, which must be a number even if no revision is compared
+/// with it.
 pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");
@@ -168,7 +174,7 @@ pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
 
 /// Returns the object to store for a write.
 ///
-/// Its fields are those of the body where the client may write them, otherwise those of the old object.
+/// The result has the fields of `sent` that this write may change, and the other fields of `old`.
 fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<Object, ApiError> {
     let resource = subject.resource;
     let mut new = match how.part {
@@ -217,7 +223,7 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     Ok(new)
 }
 
-/// Reports changes of immutable fields; omitted fields keep their value.
+/// Returns an error for each immutable field that `sent` changes; an omitted field is not a change.
 fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
     let changed = |member: &'static str| {
         let sent = sent.meta(member).filter(|sent| **sent != "")?;
@@ -233,7 +239,9 @@ fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
         .collect()
 }
 
-/// Validates a client's write to this part of an object; `errors` are reported first.
+/// Validates a client's change of an object.
+///
+/// The returned error lists `errors` before the errors that this function finds.
 fn check_update(
     subject: Subject<'_>,
     (old, new): (&Object, &Object),
@@ -249,7 +257,7 @@ fn check_update(
     Err(ApiError::invalid(&resource.kind, subject.name, &errors))
 }
 
-/// Rejects new finalizers of an object that is being deleted.
+/// Returns an error if `new` has additional finalizers and the object is being deleted.
 fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
     let known = old.finalizers();
     let added: Vec<String> = new
@@ -267,9 +275,10 @@ fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
     })
 }
 
-/// Whether a write changes the desired state of an object.
+/// Returns whether a write changes the desired state of an object.
 ///
-/// This is everything outside `metadata` and `status`, and for a Deployment also the annotations.
+/// The desired state consists of all fields except `metadata` and `status`; for a Deployment it includes the
+/// annotations.
 fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
     let desired = |object: &Object| -> Vec<(String, Value)> {
         let observed = |member: &str| {

@@ -1,10 +1,11 @@
-//! Watches a collection: the start of a watch, and its initial events.
+//! Opens watches: determines the start of a watch and its initial events, and registers the watcher.
 //!
 //! Guarantees:
-//! - no event is lost or delivered twice between the start and the live events, because one step under the lock
-//!   determines both;
-//! - an error before the stream is an HTTP error; a later one is an ERROR event in the 200 stream, followed by its end;
-//! - starting points, streaming lists and bookmarks follow Kubernetes 1.36.
+//! - no event is lost or delivered twice between the initial and the live events, because one step under the
+//!   lock captures the initial events and registers the watcher;
+//! - an error before the start of the response is an HTTP error; a later error is an ERROR event in the 200
+//!   response, which ends after this event;
+//! - start revisions, streaming lists and bookmarks follow Kubernetes 1.36.
 
 mod frame;
 mod stream;
@@ -28,50 +29,52 @@ use super::list::prefix;
 use frame::Framer;
 use stream::{Backlog, Registration, Timers, WatchStream};
 
-/// Minimum default duration of a watch in seconds.
+/// Minimum duration in seconds of a watch for which the client sends no `timeoutSeconds`.
 ///
-/// The duration is random up to twice this value (`--min-request-timeout`).
+/// The duration is random between this value and twice this value, as with the flag `--min-request-timeout`.
 const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 
-/// Maximum duration of a watch in seconds.
+/// Maximum duration of a watch in seconds, even if the client requests more.
 ///
-/// A client that disappeared silently holds its watch no longer than a day.
+/// The limit closes the watches of clients that disappeared without closing their connections.
 const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// Range of the retry delay if a watch without a cache requests a future revision.
+/// Range in seconds of the random retry delay in the error for a future revision.
 ///
-/// `startWatching` in `etcd3/watcher.go`.
+/// The delay applies to collections without a watch cache, as in `startWatching` in Kubernetes'
+/// `etcd3/watcher.go`.
 const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 
-/// The parameters of a watch.
+/// The parameters of a watch request.
 pub(crate) struct WatchCall<'a> {
     pub(crate) resource: &'a Arc<Resource>,
     pub(crate) namespace: Option<&'a str>,
-    /// The object in the URL, if it names one.
+    /// Name of the object in the URL; `None` if the URL names a collection.
     pub(crate) name: Option<&'a str>,
     pub(crate) options: &'a ListOptions,
     pub(crate) representation: Representation,
     pub(crate) request: &'a Arc<LoggedRequest>,
 }
 
-/// The position at which a watch starts.
+/// The events with which a watch starts.
 enum Start {
     /// The watch sends every current object, then later events.
     Objects,
-    /// The watch sends the events after this revision; a future revision has no events until it is reached.
+    /// The watch sends the events after this revision. If the revision is in the future, the watch waits for
+    /// later events.
     After(u64),
     /// The watch sends only later events.
     Now,
 }
 
-/// The state that a watch needs, captured under one lock.
+/// The values from which the body of a new watch is created, captured in one step under the server's lock.
 struct Opened {
     registration: Registration,
     receiver: Receiver,
     held: OpenBodyGuard,
-    /// The state of the collection, if all its objects are sent first.
+    /// Snapshot of the collection; `None` if the watch does not start with all current objects.
     snapshot: Option<Snapshot>,
-    /// Events between the start of the watch and its registration.
+    /// Events after the start revision that were stored before the watcher was registered.
     events: Vec<Arc<Event>>,
     revision: u64,
     /// Whether the collection has a watch cache.
@@ -79,11 +82,13 @@ struct Opened {
     timeout: Duration,
 }
 
-/// Opens a watch; the body ends at the deadline, by a fault, or if its reader is too slow.
+/// Opens a watch and returns the body of its response.
+///
+/// The body ends at the watch's deadline, by an injected fault, or if the client reads too slowly.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future, and later the body, closes the watch.
+/// Dropping this future or the returned body closes the watch.
 pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<Body, ApiError> {
     let options = call.options;
     options.check_watch(shared.settings.watch_list)?;
@@ -131,7 +136,7 @@ fn selection(call: &WatchCall<'_>) -> Result<Selection, ApiError> {
     Ok(selection)
 }
 
-/// Determines the start from the options.
+/// Determines the start of a watch from the options of the request.
 fn start(options: &ListOptions) -> Result<Start, ApiError> {
     Ok(
         match (options.revision_or_fault()?, options.send_initial_events) {
@@ -142,7 +147,7 @@ fn start(options: &ListOptions) -> Result<Start, ApiError> {
     )
 }
 
-/// Registers the watcher and creates its body.
+/// Registers the watcher and creates the body of the response.
 fn open(
     shared: &Arc<Shared>,
     call: &WatchCall<'_>,
@@ -154,7 +159,7 @@ fn open(
         Err(too_old) => return Ok(Body::full(frame::error(&too_old))),
     };
     let bookmarks = call.options.allow_watch_bookmarks;
-    // Without a watch cache only the bookmark after the initial events is sent.
+    // Without a watch cache, only the bookmark after the initial events is sent.
     let timed_bookmarks = bookmarks && opened.cached;
     let backlog = match opened.snapshot {
         Some(snapshot) => {
@@ -184,7 +189,9 @@ fn open(
     Ok(shared.faults.disturb_watch(opened.held, body))
 }
 
-/// Captures the start and registers the watcher in one step; the inner error is sent in the stream.
+/// Captures the start of the watch and registers the watcher in one step under the server's lock.
+///
+/// The outer error is an HTTP error; the inner error is sent as an ERROR event of the watch.
 fn register(
     shared: &Arc<Shared>,
     call: &WatchCall<'_>,
@@ -227,7 +234,7 @@ fn register(
     }))
 }
 
-/// The events after a revision, or an error if some of them were dropped.
+/// Returns a collection's events after a revision, or an error if some of these events were already dropped.
 fn replay(state: &State, resource: &Resource, after: u64) -> Result<Vec<Arc<Event>>, ApiError> {
     let cache = &state.caches[resource.collection.0];
     let horizon = state.storage.horizon(resource.collection);
@@ -236,7 +243,8 @@ fn replay(state: &State, resource: &Resource, after: u64) -> Result<Vec<Arc<Even
             return Err(ApiError::watch_compacted());
         }
     } else {
-        // A full history drops events of any collection; that collection's cache notices at its next event.
+        // When the event log is full, it may drop events of any collection.
+        // The cache of that collection adjusts its horizon only at the collection's next event.
         let horizon = horizon.max(cache.horizon());
         if after < horizon {
             return Err(ApiError::watch_too_old(after, horizon));

@@ -1,6 +1,8 @@
-//! What all writes share: the writer, the object, and the step that stores a change.
+//! Defines what all writes share: the options of a write, the address of an object, and the step that stores
+//! a change.
 //!
-//! Guarantees: an object is replaced only if it is still in the state that the change was computed from.
+//! Guarantees: a write replaces an object only if the object is still in the state from which the change was
+//! computed.
 
 use std::ptr;
 use std::sync::Arc;
@@ -12,28 +14,31 @@ use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::strategy::Part;
 
-/// The author of a write, which determines what the write may change.
+/// Origin of a write, which determines what the write may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// A client, which may write what Kubernetes allows clients to write.
+    /// A client's request, which may change what Kubernetes allows clients to change.
     Request,
-    /// The owner of the server, who may also write `status` and metadata.
+    /// A direct call to the server by its owner, which may also change `status` and metadata that clients
+    /// can't change.
     Direct,
-    /// The start of a server: as [`Origin::Direct`], and also into namespaces that do not exist.
+    /// An object that the server contains at its start.
+    ///
+    /// It may change what [`Origin::Direct`] may change, and its namespace need not exist.
     Seed,
 }
 
-/// The options of a write.
+/// Options of a write: its origin, the part of the object that it changes, and whether it is a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct How {
     pub(crate) origin: Origin,
-    /// The part that an update changes; creation and deletion ignore it.
+    /// Part of the object that an update changes. Creation and deletion ignore this field.
     pub(crate) part: Part,
-    /// Whether to do everything except storing the change.
+    /// Whether the write is validated and answered, but not stored.
     pub(crate) dry_run: bool,
 }
 
-/// The object that a request names.
+/// Address of the object that a request names.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) resource: &'a Resource,
@@ -41,11 +46,11 @@ pub(crate) struct Subject<'a> {
     pub(crate) name: &'a str,
 }
 
-/// The effect of a write on the life of an object.
+/// Effect of a write on its object: a change, a step of the deletion, or the removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Change,
-    /// A step towards removal, which the storage quota does not reject.
+    /// A step of the deletion before the removal. The storage quota does not apply to it.
     Mark,
     Remove,
 }
@@ -64,7 +69,7 @@ impl How {
         ..How::DIRECT
     };
 
-    /// A client's write to one part of an object.
+    /// Returns the options of a client's write to one part of an object.
     pub(super) const fn request(part: Part, dry_run: bool) -> How {
         How {
             origin: Origin::Request,
@@ -85,7 +90,7 @@ impl Subject<'_> {
         ApiError::not_found(&self.resource.kind, self.name)
     }
 
-    /// Returns the stored object and its entry, as readers see them.
+    /// Returns the stored object and its entry, in the state that read requests return.
     pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state
@@ -96,7 +101,7 @@ impl Subject<'_> {
         self.parsed(entry)
     }
 
-    /// Returns the object and its entry on which the next write is based.
+    /// Returns the object and its entry in the last accepted state, on which the next write is based.
     pub(crate) fn newest(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state.newest(self.resource.collection, &self.key()).cloned();
@@ -111,9 +116,9 @@ impl Subject<'_> {
     }
 }
 
-/// Stores a new state of an object, or removes the object in that state.
+/// Stores `new` as the state of an object, or removes the object with `new` as its final state.
 ///
-/// Returns `None` if another write has changed the object since `entry`.
+/// Returns `None` if another write has changed the object since the state `entry`.
 pub(super) fn replace(
     shared: &Shared,
     resource: &Resource,

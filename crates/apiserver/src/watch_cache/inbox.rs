@@ -1,13 +1,13 @@
-//! The queue of one watcher: bounded, with the cache as sender and the response body as receiver.
+//! Implements the bounded queue of one watcher, from the watch cache to the response body.
 //!
 //! Guarantees:
-//! - deliveries are received in the order in which they were sent, and a full queue accepts none;
-//! - after the sender is dropped the receiver gets the remaining deliveries and then the end; after `abandon` only the
-//!   end;
-//! - memory used by a burst is freed once the receiver has caught up.
+//! - the receiver gets deliveries in the order in which they were sent; a full queue rejects deliveries;
+//! - after the sender is dropped, the receiver gets the remaining deliveries and then the end of the queue;
+//!   if the sender called `abandon` before, the receiver gets only the end;
+//! - memory used by a burst is freed once the receiver has emptied the queue.
 //!
-//! Both ends take one lock per delivery, which is cheaper than a multi-producer channel.
-//! The cost matters because every watcher has one queue.
+//! Sender and receiver take one lock per delivery, which is cheaper than a multi-producer channel.
+//! The cost matters because every watcher has its own queue.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use parking_lot::Mutex;
 
 use super::Delivery;
 
-/// Capacity that an empty queue keeps, in deliveries.
+/// Number of deliveries for which an empty queue keeps memory.
 const ROOM_KEPT: usize = 32;
 
-/// The sender, held by the cache.
+/// The sender of a watcher's queue, held by the watch cache.
 pub(crate) struct Sender(Arc<Inbox>);
 
-/// The receiver, held by the response body.
+/// The receiver of a watcher's queue, held by the response body.
 pub(crate) struct Receiver(Arc<Inbox>);
 
-/// Why a delivery was rejected.
+/// The reason why a queue rejected a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// The queue is full.
@@ -45,11 +45,11 @@ struct Queue {
     deliveries: VecDeque<Delivery>,
     /// Whether the sender or the receiver was dropped.
     over: bool,
-    /// Waker of the task that found the queue empty.
+    /// Waker of the task that polled the queue when the queue was empty.
     reader: Option<Waker>,
 }
 
-/// Creates a queue for `capacity` deliveries.
+/// Creates an empty queue for at most `capacity` deliveries.
 pub(crate) fn inbox(capacity: usize) -> (Sender, Receiver) {
     let inbox = Arc::new(Inbox {
         capacity,
@@ -74,14 +74,14 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether the queue contains an event at or below this revision.
+    /// Returns whether the queue contains an event at or below this revision.
     pub(crate) fn waits_since(&self, revision: u64) -> bool {
         let queue = self.0.queue.lock();
         let mut events = queue.deliveries.iter().filter_map(Delivery::revision);
         events.next().is_some_and(|oldest| oldest <= revision)
     }
 
-    /// Drops the queued deliveries and ends the queue.
+    /// Drops the queued deliveries. The caller then drops the sender, which ends the queue.
     pub(crate) fn abandon(&self) {
         let mut queue = self.0.queue.lock();
         queue.deliveries = VecDeque::new();
@@ -99,7 +99,7 @@ impl Drop for Sender {
 // === impl Receiver ===
 
 impl Receiver {
-    /// Returns the next delivery; `None` at the end.
+    /// Polls for the next delivery; the result is `None` if the queue is empty and the sender was dropped.
     pub(crate) fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<Delivery>> {
         let mut queue = self.0.queue.lock();
         if let Some(delivery) = queue.deliveries.pop_front() {
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts wake-ups.
+    /// A test waker that counts its wake-ups.
     #[derive(Default)]
     struct Woken(AtomicUsize);
 

@@ -1,4 +1,4 @@
-//! Size of the windows.
+//! Tests the number of past events that a watch cache provides under each [`WatchCache`] policy.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::kinds::Kinds;
 use crate::resource::{Registry, Resource};
 use crate::storage::{Entry, Event};
 
-/// A window over events that are written one at a time.
+/// A watch cache and the event log that it limits; a test writes events to the log one at a time.
 struct Window {
     cache: Cache,
     log: VecDeque<Arc<Event>>,
@@ -55,7 +55,7 @@ impl Window {
         }
     }
 
-    /// Number of events that a watch can request.
+    /// Returns the number of past events that a watch can request.
     fn reach(&self) -> u64 {
         self.log.len() as u64 - self.cache.horizon()
     }

@@ -1,12 +1,13 @@
-//! The open watches of one collection, indexed by the values that they require.
+//! Indexes the open watches of one collection by the field value or namespace that they require.
 //!
 //! Guarantees:
-//! - an event is compared only with watchers that require a value that the object has or had, and with those that
-//!   require none; other watchers cost nothing;
-//! - a watcher is in one group at a time, and a removed watcher leaves nothing behind.
+//! - an event is compared only with watchers that require a value that the object has or had, and with
+//!   watchers that require no value; it causes no work for other watchers;
+//! - a watcher is in one group at a time, and the index keeps nothing about a removed watcher.
 //!
-//! A Kubernetes API server has such an index for `spec.nodeName` of pods and for the names of some kinds.
-//! This one covers every field, so a watch of one object or one namespace is cheap for every kind.
+//! A Kubernetes API server has such an index only for `spec.nodeName` of pods and for the names of some
+//! kinds.
+//! This index covers every field, so a watch of one object or one namespace is cheap for every kind.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +15,20 @@ use super::{Filter, Watcher, WatcherId};
 use crate::selector::field::Source;
 use crate::storage::Event;
 
-/// Watchers that require the same value, or require none.
+/// Watchers that require the same value of the same field, or watchers that require no value.
 type Group = BTreeMap<WatcherId, Watcher>;
 
-/// All watchers of one collection, each in one group.
+/// All open watchers of one collection, each in one group.
 #[derive(Default)]
 pub(super) struct Watchers {
-    /// The group of each watcher.
+    /// Maps each watcher to the value that determines its group.
     demands: BTreeMap<WatcherId, Demand>,
     /// Watchers that require no value.
     everything: Group,
     by_value: BTreeMap<Source, BTreeMap<Box<str>, Group>>,
 }
 
-/// The value by which a watcher is indexed: every object that it selects has this value.
+/// The field value by which a watcher is indexed: all objects that the watcher selects have this value.
 #[derive(Clone, Debug, PartialEq)]
 enum Demand {
     Any,
@@ -76,14 +77,14 @@ impl Watchers {
         }
     }
 
-    /// Calls `keep` for one watcher, if it exists, and removes it if the result is false.
+    /// Calls `keep` for the watcher `id`, if it exists, and removes the watcher if `keep` returns false.
     pub(super) fn retain_one(&mut self, id: WatcherId, keep: impl FnOnce(&Watcher) -> bool) {
         if self.get(id).is_some_and(|watcher| !keep(watcher)) {
             self.remove(id);
         }
     }
 
-    /// Calls `keep` for all watchers in order of creation, and removes those with the result false.
+    /// Calls `keep` for all watchers in order of creation, and removes those for which `keep` returns false.
     pub(super) fn retain(&mut self, keep: impl Fn(&Watcher) -> bool) {
         let ids: Vec<WatcherId> = self.demands.keys().copied().collect();
         for id in ids {
@@ -91,7 +92,8 @@ impl Watchers {
         }
     }
 
-    /// Calls `keep` for the watchers that an event can concern, and removes those with the result false.
+    /// Calls `keep` for the watchers that may select the object of `event`, and removes those for which it
+    /// returns false.
     pub(super) fn retain_concerned(&mut self, event: &Event, keep: impl Fn(&Watcher) -> bool) {
         let mut gone = Vec::new();
         let mut ask = |group: &Group| {
@@ -129,7 +131,8 @@ impl Watchers {
 // === impl Demand ===
 
 impl Demand {
-    /// Returns the most selective value that a watch requires.
+    /// Returns the most selective value that a watch requires; [`Demand::Any`] if the watch requires no
+    /// value.
     fn of(filter: &Filter) -> Demand {
         let demands = filter.selection.fields.demands();
         let namespace = filter.prefix.strip_suffix('/');

@@ -1,4 +1,4 @@
-//! Authentication and authorization, in process.
+//! Tests authentication with tokens and authorization with rules, without a socket.
 
 use expect_test::expect;
 use http_body_util::Full;
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::ask::{Reply, Watch, builder, get, pod, request, send, with};
 
-/// A server with a pod and two tokens: `admin` may do everything, `reader` may read pods in `default`.
+/// Returns a server with one pod and two tokens. `admin` may do everything, and `reader` may read pods in
+/// `default`.
 fn guarded() -> Server {
     builder()
         .seed([pod("a")])

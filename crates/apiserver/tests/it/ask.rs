@@ -1,4 +1,4 @@
-//! Helpers: requests without a socket, and watches that are read as a trace.
+//! Helpers of the tests: send requests to a server without a socket, and read watches as text.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -10,17 +10,17 @@ use kube_informer_apiserver::{Body, Builder, Server};
 use serde_json::{Value, json};
 use tower_service::Service;
 
-/// The time of creation timestamps: 2027-01-15T08:00:00Z.
+/// The clock of the test servers, which gives creation timestamps. Always returns 2027-01-15T08:00:00Z.
 pub(crate) fn fixed_time() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
 }
 
-/// A builder with a seed and a clock that does not advance.
+/// Returns a server builder with a fixed random seed and the clock [`fixed_time`].
 pub(crate) fn builder() -> Builder {
     Server::builder().rng_seed(1).clock(fixed_time)
 }
 
-/// A server with these pods in namespace `default`.
+/// Returns a server with these pods. A name without a namespace (`namespace/name`) is in `default`.
 pub(crate) fn pods(names: &[&str]) -> Server {
     builder().seed(names.iter().map(|name| pod(name))).build()
 }
@@ -41,7 +41,7 @@ pub(crate) fn labelled(name: &str, label: &str, value: &str) -> Value {
     pod
 }
 
-/// A response.
+/// A complete response of the server. `json` is null if the body is not JSON.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) code: u16,
@@ -55,13 +55,13 @@ impl Reply {
         self.json["message"].as_str().unwrap_or_default()
     }
 
-    /// `code reason: message`.
+    /// Returns the rejected request's status as `code reason: message`.
     pub(crate) fn refusal(&self) -> String {
         let reason = self.json["reason"].as_str().unwrap_or("-");
         format!("{} {reason}: {}", self.code, self.message())
     }
 
-    /// The names of a list's items.
+    /// Returns the names of the items, if the response is a list.
     pub(crate) fn names(&self) -> Vec<&str> {
         let items = self.json["items"].as_array().expect("a list has items");
         items
@@ -110,7 +110,8 @@ pub(crate) async fn get_as(server: &Server, uri: &str, accept: &str) -> Reply {
     send(server, request.body(Full::default()).unwrap()).await
 }
 
-/// Sends JSON.
+/// Sends a request with a JSON body. A `PATCH` is a JSON patch if the body is an array, otherwise a merge
+/// patch.
 pub(crate) async fn with(server: &Server, method: &str, uri: &str, body: &Value) -> Reply {
     let content_type = match method {
         "PATCH" if body.is_array() => "application/json-patch+json",
@@ -129,13 +130,13 @@ pub(crate) async fn delete(server: &Server, uri: &str) -> Reply {
     .await
 }
 
-/// An open watch.
+/// An open watch, with the received bytes that are not a complete event yet.
 pub(crate) struct Watch {
     body: Body,
     buffer: Vec<u8>,
 }
 
-/// How long a watch must send nothing until its trace ends, in virtual time.
+/// Period without data after which [`Watch::trace`] returns, in virtual time.
 const SILENCE: Duration = Duration::from_millis(10);
 
 impl Watch {
@@ -153,7 +154,9 @@ impl Watch {
         }
     }
 
-    /// Returns what is received until nothing more is sent, one line per event: type, object, revision.
+    /// Returns the received events as text, until the watch ends or is silent for [`SILENCE`].
+    ///
+    /// A line has the type, the object's name and the revision of an event.
     pub(crate) async fn trace(&mut self) -> String {
         self.trace_for(SILENCE).await
     }
@@ -178,7 +181,7 @@ impl Watch {
     }
 }
 
-/// Formats one event as a line.
+/// Formats a watch event as a line with its type, the object's name and the revision.
 fn event_line(line: &[u8]) -> String {
     let Ok(event) = serde_json::from_slice::<Value>(line) else {
         return format!("undecodable {}", String::from_utf8_lossy(line));

@@ -1,4 +1,4 @@
-//! Deletion: at once, in two phases, of a collection, with preconditions.
+//! Tests deletions of objects and collections, with finalizers, grace periods and preconditions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -170,7 +170,7 @@ async fn orphan_dependents_false_receives_202_if_a_finalizer_keeps_the_object() 
     );
 }
 
-/// A pod that is bound to a node and has the default grace period of 30 seconds.
+/// Returns a pod that is bound to a node. The server gives the pod the default grace period of 30 seconds.
 fn bound(name: &str) -> Value {
     let mut bound = pod(name);
     bound["spec"]["nodeName"] = json!("n1");

@@ -1,4 +1,4 @@
-//! Seeds and direct calls, which send no request.
+//! Tests the server's initial objects, and the methods that read and write objects without a request.
 
 use serde_json::json;
 

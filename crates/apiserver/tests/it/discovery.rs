@@ -1,4 +1,4 @@
-//! Discovery, version, health, and paths that are not served.
+//! Tests discovery, version, health and reviews, and the responses for unserved paths and verbs.
 
 use serde_json::Value;
 

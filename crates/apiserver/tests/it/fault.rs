@@ -1,4 +1,4 @@
-//! The effect of each fault, and its limits.
+//! Tests the methods that inject faults: the effect of each fault, and the requests that it does not affect.
 
 use std::io;
 

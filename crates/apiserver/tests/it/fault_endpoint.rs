@@ -1,4 +1,4 @@
-//! The endpoint that adds, shows and clears faults over HTTP.
+//! Tests the HTTP endpoint that adds, shows and clears fault plans.
 
 use bytes::Bytes;
 use http_body_util::Full;

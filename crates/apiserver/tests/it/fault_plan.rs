@@ -1,4 +1,7 @@
-//! The effect of each statement of a fault plan; those on bodies and on events are in submodules.
+//! Tests fault plans: text that states which faults the server injects into which requests.
+//!
+//! This module tests the faults of whole requests and of open watches. Submodules test those of bodies and
+//! events.
 
 mod body;
 mod events;
@@ -19,13 +22,13 @@ const PODS: &str = "/api/v1/pods";
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 const STREAMED: &str = "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// A server at revision 1 with this plan; pod `a` exists.
+/// Returns a server at revision 1 with pod `a` and this fault plan.
 fn planned(plan: &str) -> Server {
     let builder = builder().seed([pod("a")]);
     builder.faults(plan).expect("a plan").build()
 }
 
-/// Creates these pods one by one, and returns the trace of a watch from revision 1.
+/// Opens a watch from revision 1, creates these pods one by one, and returns the watch's events as text.
 async fn created_trace(server: &Server, names: &[&str]) -> String {
     let mut watch = Watch::open(server, WATCH).await;
     let mut trace = String::new();
@@ -42,7 +45,7 @@ async fn open(server: &Server, uri: &str) -> Body {
     server.call(request).await.expect("a response").into_body()
 }
 
-/// Returns the chunks until nothing more is received, and whether the body has ended.
+/// Returns the chunks received until the body ends or is silent for 10 ms, and whether the body has ended.
 async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     let mut chunks = Vec::new();
     loop {
@@ -54,7 +57,7 @@ async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     }
 }
 
-/// The faults of each request, in the order of arrival.
+/// Returns the faults that affected each logged request, in the order of the requests' arrival.
 fn hits(server: &Server) -> Vec<String> {
     let log = server.requests();
     log.iter().map(|it| it.faults.join(", ")).collect()

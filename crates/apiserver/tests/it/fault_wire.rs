@@ -1,4 +1,4 @@
-//! The effect of faults on the bytes of a TCP connection.
+//! Tests the effect of faults on the bytes of a TCP connection.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -7,24 +7,24 @@ use kube_informer_apiserver::Listening;
 
 use crate::ask::{builder, pod};
 
-/// A server on a port, with pod `a` and this plan.
+/// Starts a server on a TCP port, with pod `a` and this fault plan.
 async fn listening(plan: &str) -> Listening {
     let server = builder().seed([pod("a")]).faults(plan).unwrap().build();
     server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap()
 }
 
-/// Sends a request, and returns everything that is received until the server closes the connection.
+/// Sends a GET request, and returns all received bytes when the server has closed the connection.
 async fn talk(listening: &Listening, uri: &str) -> String {
     let mut stream = TcpStream::connect(listening.local_addr()).await.unwrap();
     let head = format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    // A reset ends the connection too; the bytes before it are returned.
+    // A reset also ends the connection. The bytes before the reset are returned.
     let _ = stream.read_to_end(&mut bytes).await;
     String::from_utf8(bytes).unwrap()
 }
 
-/// The part of a response after its head.
+/// Returns the body of a response, without the status line and the headers.
 fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").expect("a head").1
 }

@@ -1,4 +1,4 @@
-//! Unknown and duplicate fields in the requests of clients.
+//! Tests the `fieldValidation` option, which reports unknown and duplicate fields in client requests.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -10,14 +10,14 @@ use crate::ask::{Reply, builder, get, pod, request, send};
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A pod with nearly every error that is reported.
+/// A pod with nearly every field error that the server reports.
 const WRONG: &str = r#"{"metadata":{"name":"a","foo":1},"spec":{"containers":[
     {"name":"c","image":"i","imagex":"j","livenessProbe":{"httpGet":{"port":1,"b":2},"exec":{}}},
     {"name":"d","image":"i","image":"k"}],
     "foo":1,"foo":2,"nodename":"y","volumes":[{"name":"v","emptyDir":{},"hostpath":{}}]},
     "extra":{"a":1}}"#;
 
-/// The message of Kubernetes 1.36.3 for it.
+/// The errors that Kubernetes 1.36.3 reports for [`WRONG`].
 const COMPLAINTS: [&str; 8] = [
     r#"unknown field "metadata.foo""#,
     r#"unknown field "spec.containers[0].imagex""#,
@@ -39,7 +39,7 @@ async fn write(server: &Server, method: &str, uri: &str, kind: &str, body: &str)
     send(server, request.body(body).unwrap()).await
 }
 
-/// Returns the texts of the warnings, without code, agent and escapes.
+/// Returns the texts of the response's `Warning` headers, without code, agent and escapes.
 fn warnings(reply: &Reply) -> Vec<String> {
     let all = reply.headers.get_all("warning").iter();
     all.map(|value| {

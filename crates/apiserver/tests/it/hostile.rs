@@ -1,4 +1,4 @@
-//! Malicious clients: their input is bounded, and does not affect other clients.
+//! Tests malicious clients: the server bounds their input, and other clients are not affected.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -145,7 +145,7 @@ async fn too_deep_nesting_is_rejected_in_every_kind_of_request() {
         refused.text
     );
     assert_eq!(post(&server, uri, deep(100)).await.code, 201);
-    // Patches that nest a little deeper each time must not create an object that can't be read.
+    // Each patch nests values a little deeper. The patches must not create an object that can't be read.
     let name = format!("{uri}/w");
     let mut path = "/spec".to_owned() + &"/0".repeat(99);
     for _ in 0..10 {
@@ -248,7 +248,7 @@ async fn a_long_object_is_sent_completely_in_short_chunks() {
     }
 }
 
-/// Returns the length of the longest text in a document.
+/// Returns the length in bytes of the longest string in a JSON value.
 fn longest(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

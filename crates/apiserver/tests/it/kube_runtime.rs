@@ -1,7 +1,7 @@
-//! kube-rs's own watcher, reflector and controller against the server: their events and their requests.
+//! Tests the server with kube-rs's watcher, reflector and controller: their events and their requests.
 //!
-//! They represent all clients of other projects: the server must behave as these clients expect.
-//! A trace ends when nothing has happened for a while of virtual time, so no test waits.
+//! These clients represent all clients of other projects, and the server must behave as they expect. The
+//! clock is virtual. A trace, the list of a client's events as text, ends after a period without events.
 
 mod controller;
 mod reflector;
@@ -17,12 +17,12 @@ use kube_informer_apiserver::{LoggedRequest, Server};
 use kube_runtime::watcher::{Config, Error, Event};
 use serde::de::DeserializeOwned;
 
-/// How long nothing must happen until a trace ends.
+/// Period without events after which a trace ends, in virtual time.
 ///
-/// It is longer than the longest first pause after an error (kube-rs: 1.6 s with jitter).
+/// The period is longer than kube-rs's first backoff after an error, at most 1.6 s with jitter.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// kube-rs's two methods to obtain the initial objects.
+/// Returns the configurations of kube-rs for its initial objects: one for a list, one for a streaming list.
 fn both_strategies() -> [Config; 2] {
     [Config::default(), Config::default().streaming_lists()]
 }
@@ -35,7 +35,7 @@ fn all_pods(server: &Server) -> Api<Pod> {
     Api::all(client(server))
 }
 
-/// The events of a watcher, as lines.
+/// A running watcher of kube-rs. Its methods return events as lines of text.
 struct WatcherTrace<K> {
     events: Pin<Box<dyn Stream<Item = Result<Event<K>, Error>> + Send>>,
 }
@@ -50,7 +50,7 @@ where
         }
     }
 
-    /// Returns the events until nothing more is received.
+    /// Returns the received events and errors, one per line, until none arrives for [`SILENCE`].
     async fn trace(&mut self) -> String {
         let mut trace = String::new();
         while let Ok(event) = tokio::time::timeout(SILENCE, self.events.next()).await {
@@ -60,13 +60,13 @@ where
         trace
     }
 
-    /// Asserts that nothing is received for that long.
+    /// Asserts that the watcher returns no event and no error for the duration `long`.
     async fn expect_silence(&mut self, long: Duration) {
         let event = tokio::time::timeout(long, self.events.next()).await;
         assert!(event.is_err(), "{}", line(&event.unwrap().unwrap()));
     }
 
-    /// Returns the next event or error, as a line.
+    /// Returns the next event or error as a line. Panics if none arrives within [`SILENCE`].
     async fn next(&mut self) -> String {
         let event = tokio::time::timeout(SILENCE, self.events.next()).await;
         line(&event.expect("no silence").expect("a watcher does not end"))
@@ -106,7 +106,7 @@ fn of_api(error: &kube_client::Error) -> String {
     }
 }
 
-/// Returns the requests for pods, one per line, and clears them.
+/// Returns the logged requests for pods, one per line, and clears the request log.
 fn logged(server: &Server) -> String {
     let log = server.requests();
     log.clear();

@@ -1,4 +1,4 @@
-//! Lists: their revision, their objects, and rejected options.
+//! Tests lists: their revision, their objects, and the rejection of invalid options.
 
 use serde_json::json;
 
@@ -78,7 +78,10 @@ async fn built_in_lists_start_with_metadata_and_custom_ones_end_with_it() {
     );
 }
 
-/// Three pods, of which the third was created at revision 3, and the first was deleted at 4.
+/// Lists pods of a new server with this query. Returns the names and the revision, or the status of a
+/// rejection.
+///
+/// The server has three pods, created at the revisions 1 to 3. The first pod was deleted at revision 4.
 async fn names(query: &str, cache: WatchCache) -> String {
     let server = builder()
         .watch_cache(cache)

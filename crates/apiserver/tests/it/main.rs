@@ -1,4 +1,4 @@
-//! The behaviour of the server for its clients: in process with paused time, and over TCP.
+//! Tests the server from the view of its clients, in process with paused time and over TCP.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Namespaces: their initial content, and their deletion.
+//! Tests namespaces: the fields that the server sets, finalizers, and the deletion with all content.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}})
 }
 
-/// A pod in namespace `n`, bound to a node, with this grace period.
+/// Returns a pod in namespace `n` that is bound to a node. `seconds` is the pod's grace period.
 fn bound(name: &str, seconds: i64) -> Value {
     let mut pod = pod(&format!("n/{name}"));
     pod["spec"]["nodeName"] = json!("node");

@@ -1,4 +1,4 @@
-//! The parts of the OpenAPI documents that `kubectl` reads before it writes and explains.
+//! Tests the parts of the OpenAPI documents that `kubectl` reads for `apply`, `patch` and `explain`.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use kube_informer_apiserver::{Kind, Kinds, Scope};
 
 use crate::ask::{builder, get};
 
-/// Returns all references in a document.
+/// Adds the targets of all `$ref` references in `value` to `found`.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
-            // A schema of schemas has a property of that name, which is not a reference.
+            // In a schema of JSON schemas, `$ref` is a property and not a reference.
             if let Some(target) = members.get("$ref").and_then(Value::as_str) {
                 found.insert(target.to_owned());
             }
@@ -106,7 +106,7 @@ async fn documents_declare_field_validation_and_patch_types() {
         scale["x-kubernetes-group-version-kind"],
         json!({"group": "autoscaling", "version": "v1", "kind": "Scale"})
     );
-    // A cluster-scoped kind that is only created, and one that a client can't delete all of.
+    // Reviews can only be created. Namespaces can't be deleted as a collection.
     let reviews = get(&server, "/openapi/v3/apis/authorization.k8s.io/v1")
         .await
         .json;

@@ -1,6 +1,7 @@
-//! Chains of pages are compared with a naive reference.
+//! Compares lists that are read page by page with a simple reference implementation.
 //!
-//! Limits, writes and compactions between the pages are random, in one namespace or in all.
+//! A chain is one list: a first page and the pages that its `continue` tokens select. The page limits, and
+//! the writes and compactions between the pages, are random. A list contains one namespace or all.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use crate::ask::{Reply, get};
 
-/// Keys in the order of a list: `a-b/x` precedes `a/x`.
+/// Namespaces and names of the config maps, in the order of a list: `a-b/x` precedes `a/x`.
 const KEYS: [(&str, &str); 8] = [
     ("a-b", "x"),
     ("a", "x"),
@@ -24,12 +25,13 @@ const KEYS: [(&str, &str); 8] = [
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Creates the object, or changes it if it exists.
+    /// Creates the config map of this index in [`KEYS`], or changes the config map if it exists.
     Put(usize),
     Delete(usize),
-    /// Drops the history.
+    /// Removes the history of changes, so older revisions can't be listed.
     Compact,
-    /// Requests the next page of the chain, or the first one of another.
+    /// Requests the next page of the current chain, with this limit. Starts a new chain if there is no
+    /// current chain.
     Page(usize),
 }
 
@@ -43,21 +45,21 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..40)
 }
 
-/// The objects at one revision: their positions in `KEYS`, and their revisions.
+/// The config maps at one revision: their indices in [`KEYS`], each with the object's `resourceVersion`.
 type Moment = BTreeMap<usize, u64>;
 
-/// A started chain: the revision that it shows, and its progress.
+/// A list of which the next page can be requested: its `continue` token and its revision.
 struct Chain {
     token: String,
     revision: u64,
-    /// The position after the last returned key.
+    /// Index in [`KEYS`] after the last returned object.
     from: usize,
 }
 
 struct Reference {
-    /// By revision.
+    /// The config maps at each revision. The index is the revision.
     moments: Vec<Moment>,
-    /// The oldest revision of the history.
+    /// Oldest revision that is not removed from the history.
     horizon: u64,
     namespace: Option<&'static str>,
 }
@@ -73,7 +75,7 @@ impl Reference {
         self.moments.push(moment);
     }
 
-    /// Returns the objects of a revision from a key on.
+    /// Returns the config maps of the listed namespaces at `revision`, from index `from` of [`KEYS`] on.
     fn rest(&self, revision: u64, from: usize) -> Vec<(usize, u64)> {
         let moment = usize::try_from(revision).map(|revision| &self.moments[revision]);
         let rest = moment.expect("revisions are few").range(from..);
@@ -96,7 +98,7 @@ impl Reference {
     }
 }
 
-/// Compares a page with the reference, and returns the chain after it.
+/// Asserts that a page equals the reference. Returns the chain if the page has a `continue` token.
 fn judge(
     reference: &Reference,
     page: &Reply,
@@ -154,14 +156,14 @@ async fn page(
         return judge(reference, &next, (chain.revision, chain.from, limit));
     }
     prop_assert_eq!(next.code, 410);
-    // The offered token continues after the same key, at the current revision.
+    // The 410 response has a token that continues after the same key, at the current revision.
     chain.token = next.continue_token().unwrap_or_default().to_owned();
     let rest = get(server, &reference.path(limit, Some(&chain.token))).await;
     judge(reference, &rest, (reference.revision(), chain.from, limit))
 }
 
 async fn play(namespace: Option<&'static str>, steps: Vec<Step>) -> Result<(), TestCaseError> {
-    // Something else is there already: of revision 0, which means any, no list says that it is.
+    // The first object makes revision 0 unused: a list can't have revision 0, which means any revision.
     let other = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}});
     let server = Server::builder()
         .seed([other])

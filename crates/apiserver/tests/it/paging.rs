@@ -1,4 +1,4 @@
-//! Lists in pages: one revision, although objects change.
+//! Tests lists in pages: all pages show one revision while objects change, and `continue` tokens expire.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

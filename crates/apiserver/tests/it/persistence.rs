@@ -1,4 +1,4 @@
-//! Data directories: the state after a restart and after a kill, and rejected directories.
+//! Tests data directories: the state after a restart or a kill, and the rejection of unusable directories.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use crate::ask::{Watch, builder, get, pod, with};
 
-/// An empty directory for one test, inside the build directory.
+/// Returns the path of a test's data directory in the build directory. Removes the directory of an earlier
+/// run.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&path));
@@ -142,7 +143,7 @@ fn objects_of_an_unserved_kind_are_kept_until_it_is_served() {
     );
 }
 
-/// Returns the messages of the error chain, outermost first, without the path.
+/// Opens a data directory that is rejected. Returns the error and its source, with `DIR` for the path.
 fn refusal(directory: &Path) -> String {
     let error = match builder().open(directory) {
         Ok(server) => panic!("{server:?} was opened"),
@@ -197,7 +198,8 @@ fn a_read_only_directory_is_rejected() {
         .open(directory.join("lock"))
         .is_ok()
     {
-        // Permissions don't apply to the superuser; a directory in place of the file applies to all users.
+        // Permissions don't apply to the superuser. A directory in place of the file has an effect for all
+        // users.
         fs::remove_file(directory.join("lock")).unwrap();
         fs::create_dir(directory.join("lock")).unwrap();
     }
@@ -239,14 +241,17 @@ fn a_truncated_or_overwritten_store_is_rejected() {
     assert_eq!(open(&directory).list("v1", "pods").len(), 200);
 }
 
-/// Number of writers in the child, each with its own objects.
+/// Number of concurrent writers in the child process. Each writer has its own objects.
 const WRITERS: usize = 4;
-/// Number of consecutive kills.
+/// Number of child processes that the test starts and kills, one after the other.
 const KILLS: u64 = 12;
-/// The child: this binary with this test, and a seed and a directory on its standard input.
+/// Name of the test that runs as the child process. The child reads a seed and a data directory from standard
+/// input.
 const CHILD: &str = "persistence::write_until_killed";
 
-/// The child of the test below: writes until it is killed, and prints each attempt and acknowledgement.
+/// Runs in the child process of `acknowledged_writes_survive_a_kill`. Writes until the process is killed.
+///
+/// Prints a line before each write and a line after the server has acknowledged the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "writes for ever; `acknowledged_writes_survive_a_kill` runs it"]
 async fn write_until_killed() {
@@ -276,7 +281,7 @@ async fn write(server: &Server, writer: usize, seed: u64) {
             say(format!("done {name} - {}", server.revision()));
             continue;
         }
-        // Longer than a page of the store, so that a partial write is detected.
+        // The value is longer than a page of the store, so a partial write is detected.
         let padding = value.to_string().repeat(rng.usize(1..1_000));
         let mut pod = pod(&name);
         pod["spec"]["priority"] = json!(value);
@@ -291,9 +296,9 @@ async fn write(server: &Server, writer: usize, seed: u64) {
     }
 }
 
-/// The possible states of an object after a kill, `None` if it does not exist.
+/// The values that a pod may have after a kill. `None` stands for a pod that does not exist.
 ///
-/// The first is its acknowledged state, the others are the results of writes without a response.
+/// The first value is acknowledged. The others are from writes without an acknowledgement.
 type Known = Vec<Option<u64>>;
 
 #[test]
@@ -326,9 +331,9 @@ fn acknowledged_writes_survive_a_kill() {
     assert!(revision > 100, "the child has written: {revision}");
 }
 
-/// Runs the child until it has acknowledged this number of writes, kills it, and records its output.
+/// Runs the child process until it has acknowledged `stop_after` writes, then kills it.
 ///
-/// Returns the last acknowledged revision.
+/// Records the child's writes in `known`, and returns the highest acknowledged revision.
 fn kill_in_the_middle(
     directory: &Path,
     round: u64,
@@ -368,7 +373,7 @@ fn kill_in_the_middle(
             _ => {}
         }
         if stop_after == 0 && !words.is_empty() {
-            // The kill comes during its first operation, for example while it opens the store.
+            // The kill interrupts the first operation of the child, for example the opening of the store.
             drop(child.kill());
         }
     }
@@ -376,7 +381,7 @@ fn kill_in_the_middle(
     revision
 }
 
-/// Returns the values of all pods, each of which must be complete.
+/// Returns the value of each stored pod by name. Asserts that each pod is complete.
 fn values(server: &Server) -> BTreeMap<String, u64> {
     let whole = |pod: Value| {
         let value = pod["spec"]["priority"].as_u64().unwrap();
@@ -400,7 +405,7 @@ async fn a_restart_finishes_the_deletion_of_a_namespace() {
     server.create(pod("n/a")).unwrap();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "n"}});
     server.create(map).unwrap();
-    // The state that a kill leaves between two batches of the same call.
+    // This is the state after a kill during the deletion of the namespace.
     server.patch("v1", "namespaces", "n", interrupted).unwrap();
     drop(server);
 

@@ -1,4 +1,6 @@
-//! Requests in protobuf, as Go clients send them: where they are accepted and where they are not.
+//! Tests requests with protobuf bodies, as Go clients send them.
+//!
+//! The server accepts them for built-in kinds and rejects them for custom kinds.
 
 use http_body_util::Full;
 use kube_informer_apiserver::{Kind, Scope, Server};
@@ -7,7 +9,7 @@ use crate::ask::{Reply, builder, get, pods, request, send};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// A length-delimited field: text or a message of less than 128 bytes.
+/// Encodes a length-delimited protobuf field: a string or a message, of less than 128 bytes.
 fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     let length = u8::try_from(bytes.len()).unwrap();
@@ -15,7 +17,7 @@ fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     [&[number << 3 | 2, length], bytes].concat()
 }
 
-/// A body: the magic number, then type and object in an envelope.
+/// Encodes a request body of Kubernetes: the magic number, then an envelope with the type and the object.
 fn body(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
     let type_meta = [field(1, api_version), field(2, kind)].concat();
     [&b"k8s\0"[..], &field(1, type_meta), &field(2, object)].concat()

@@ -1,4 +1,4 @@
-//! Tables and metadata-only objects, in responses and in watches.
+//! Tests the representations `Table` and `PartialObjectMetadata`, in responses and in watches.
 
 use expect_test::expect;
 use kube_informer_apiserver::Server;
@@ -112,7 +112,9 @@ async fn an_unavailable_representation_receives_406_without_an_alternative() {
     }
 }
 
-/// Returns the lines of a watch that ends after a second.
+/// Opens a watch of pods that ends after a second, and returns its events.
+///
+/// Pod `a` was deleted and pod `b` exists.
 async fn watch_as(query: &str, accept: &str) -> Vec<Value> {
     let server = pods(&["a", "b"]);
     server.delete("v1", "pods", "default/a").unwrap();
@@ -161,7 +163,7 @@ async fn a_watch_of_metadata_has_partial_objects_and_bookmarks_and_whole_errors(
     assert_eq!(error[0]["object"]["kind"], "Status");
 }
 
-/// Returns the rows of a list as `kubectl get -o wide` prints them.
+/// Lists `path` as a table. Returns the columns and rows that `kubectl get -o wide` prints, as text.
 async fn printed(server: &Server, path: &str) -> String {
     let table = get_as(server, path, TABLE).await.json;
     let mut text = columns(&table).join(" | ");

@@ -1,4 +1,4 @@
-//! The request log records requests and responses.
+//! Tests the request log: the recorded options, response status and time of each request.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Secrets of a client are in no log, in no `Debug` output and in no response to other clients.
+//! Tests that a client's secrets are in no log, in no `Debug` output and in no response to other clients.
 
 use bytes::Bytes;
 use http::Request;
@@ -19,7 +19,7 @@ const TOKEN: &str = "hunter2-token";
 const SECRET: &str = "hunter2";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-/// Requests with a secret in every possible place, and the expected status codes.
+/// Returns requests with a secret in every possible place, each with the expected status code.
 fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     let secret = json!({
         "apiVersion": "v1",
@@ -91,7 +91,8 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     rows.into_iter().map(carrying_secrets).collect()
 }
 
-/// A request with secrets in its head.
+/// Builds a request with secrets in its `Cookie` and `Authorization` headers. Returns the expected status
+/// unchanged.
 fn carrying_secrets(
     (method, uri, content_type, body, code): (&str, &str, &str, String, u16),
 ) -> (Request<Full<Bytes>>, u16) {

@@ -1,4 +1,4 @@
-//! A thousand watchers share one encoding of each event.
+//! Tests that all watchers of the same representation share one encoding of each event.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -21,7 +21,7 @@ async fn next(body: &mut Body) -> Bytes {
     frame.into_data().unwrap()
 }
 
-/// Watchers of the same representation receive the same memory for each event.
+/// Compares the addresses of the bytes that two early watchers and a late watcher receive for each event.
 #[tokio::test(start_paused = true)]
 async fn an_event_is_encoded_once_for_all_watchers_of_a_representation() {
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";

@@ -1,4 +1,4 @@
-//! Strategic merge patches over HTTP: merged lists, their order, and rejected patches.
+//! Tests strategic merge patches over HTTP: merged lists, the order of list items, and rejected patches.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -25,14 +25,15 @@ fn serving(api_version: &str, kind: &str, spec: &Value) -> Server {
     builder().seed([object]).build()
 }
 
-/// Returns a pod's spec after a patch.
+/// Applies a strategic merge patch to a pod's spec, and returns the resulting spec.
 async fn patched(spec: &Value, patch: &Value) -> Value {
     let reply = strategic(&serving("v1", "Pod", spec), POD, &json!({ "spec": patch })).await;
     assert_eq!(reply.code, 200, "{}", reply.text);
     reply.json["spec"].clone()
 }
 
-/// Returns the rejection of a patch of a pod's spec.
+/// Applies an invalid strategic merge patch to a pod's spec. Asserts that the pod is unchanged, and returns
+/// the status.
 async fn refused(spec: &Value, patch: &Value) -> String {
     let server = serving("v1", "Pod", spec);
     let reply = strategic(&server, POD, &json!({ "spec": patch })).await;

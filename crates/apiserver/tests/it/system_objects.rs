@@ -1,4 +1,4 @@
-//! The objects of a new server before its first request, and the namespaces that objects require.
+//! Tests the objects that a new server contains, and the requirement that an object's namespace exists.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,9 @@ fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// The objects named `kubernetes`, without the fields that the server sets.
+/// Returns the object `default/kubernetes` of this type, without the metadata of every object.
+///
+/// The removed metadata is name, namespace, uid, creation time and generation.
 fn kubernetes(server: &Server, api_version: &str, plural: &str) -> Value {
     let mut object = server
         .get(api_version, plural, "default/kubernetes")

@@ -1,4 +1,6 @@
-//! If tokens are enabled, no request without one is served, in any form.
+//! Tests that a server with tokens serves no request without a token.
+//!
+//! Also tests that a server without tokens rejects requests from web pages of other hosts.
 
 use std::net::SocketAddr;
 
@@ -20,7 +22,8 @@ fn guarded() -> Server {
         .build()
 }
 
-/// Paths of every route, for every kind, and spellings that must not match another route.
+/// Returns paths of every route for every kind. Some paths have unusual spellings, which no route may serve
+/// without a token.
 async fn paths(server: &Server) -> Vec<String> {
     let mut paths: Vec<String> = [
         "/",
@@ -112,7 +115,7 @@ async fn every_path_and_method_requires_a_token() {
     }
     assert_eq!(server.revision(), before);
     assert_eq!(server.faults().plan(), "seed 1\n");
-    // The same paths are served with a token.
+    // With a token, the server serves many of the same paths.
     let known = server.with_token(TOKEN);
     let mut found = 0;
     for path in paths.iter().filter(|path| !path.contains("watch")) {
@@ -127,7 +130,7 @@ async fn only_the_exact_token_is_accepted() {
     let known = format!("Bearer {TOKEN}");
     let rows: [(&[&str], u16); 15] = [
         (&[known.as_str()], 200),
-        // As in Go, the scheme may have any case, and the first of several headers applies.
+        // As in Go, the scheme is case-insensitive, and only the first of several headers applies.
         (&["bearer abcdefgh"], 200),
         (&[known.as_str(), "Bearer wrong"], 200),
         (&["Bearer wrong", known.as_str()], 401),
@@ -153,10 +156,10 @@ async fn only_the_exact_token_is_accepted() {
     }
 }
 
-/// The rest of these requests.
+/// The headers and the end of each raw request in these tests.
 const END: &str = "Host: localhost\r\nConnection: close\r\n\r\n";
 
-/// Sends these bytes, and returns the first line of the response.
+/// Sends these bytes over a new TCP connection, and returns the first line of the response.
 async fn first_line(address: SocketAddr, bytes: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -184,7 +187,7 @@ async fn every_form_of_a_request_line_requires_a_token() {
         let status = first_line(address, &format!("{line}\r\n{END}")).await;
         assert!(status.contains(" 401 "), "{line}: {status}");
     }
-    // Bytes that are not a request are rejected as such without a token too.
+    // A malformed request is rejected as malformed, even without a token.
     for line in [
         "GET /api v1/pods HTTP/1.1",
         "GET /api/v1/pods HTTP/9.9",

@@ -1,6 +1,6 @@
-//! Everything that provides or removes the next bytes of a watch wakes the task that waits for them.
+//! Tests that every operation that adds or removes the next bytes of a watch wakes the watch's reader.
 //!
-//! A trace does not detect a missing wake-up, because it polls again after a timeout.
+//! The other tests do not detect a missing wake-up, because they poll again after a timeout.
 
 use std::pin::Pin;
 
@@ -15,10 +15,10 @@ use crate::ask::{pod, pods, request};
 
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 
-/// An operation on the server while a task waits.
+/// An operation on the server that must wake the reader of a watch.
 type Order = fn(&Server);
 
-/// A watch with a waiting reader.
+/// Opens a watch and polls its body once. Asserts that the body is pending.
 async fn waiting(server: &Server) -> Spawn<Body> {
     let request = request("GET", WATCH)
         .body(Full::<Bytes>::default())
@@ -30,7 +30,9 @@ async fn waiting(server: &Server) -> Spawn<Body> {
     body
 }
 
-/// Polls until nothing more is received, and returns whether anything was, including the end.
+/// Polls the body until it is pending and not woken, or has ended.
+///
+/// Returns whether a poll returned a frame, an error, or the end of the body.
 fn drain(body: &mut Spawn<Body>) -> bool {
     let mut came = false;
     loop {

@@ -1,4 +1,4 @@
-//! The events of an open watch.
+//! Tests the events of an open watch: their order, selectors, bookmarks, and the end of the watch.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
-//! The options of the watch cache: disabled for all kinds or for some, and served from storage instead.
+//! Tests the options that disable the server's watch cache, for all kinds or for some.
 //!
-//! The responses equal those of a kube-apiserver 1.36.3 with `--watch-cache=false`.
+//! Lists and watches of such a kind are served from storage. The expected responses are those of
+//! kube-apiserver 1.36.3 with `--watch-cache=false`.
 
 use std::time::Duration;
 
@@ -79,7 +80,9 @@ async fn without_a_watch_cache_the_closing_bookmark_is_the_only_one() {
     assert_eq!(watch.trace_for(minutes).await, "ADDED c 3\nend\n");
 }
 
-/// Returns whether a list at "0" ignores `limit`, which storage applies and the watch cache does not.
+/// Returns whether the watch cache serves a list with `resourceVersion=0`.
+///
+/// The watch cache ignores the `limit` of such a list, and storage applies it.
 async fn is_cached(server: &Server, resource: &str) -> bool {
     let list = format!("/api/v1/{resource}?resourceVersion=0&limit=1");
     get(server, &list).await.continue_token().is_none()

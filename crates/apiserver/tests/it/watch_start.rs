@@ -1,4 +1,4 @@
-//! The start of watches, and rejected starts.
+//! Tests the start of a watch: its initial events, its first revision, and rejected options.
 
 use expect_test::{Expect, expect};
 
@@ -9,7 +9,8 @@ use crate::ask::{Watch, builder, get, pod, pods};
 const WATCH: &str = "/api/v1/pods?watch=1&timeoutSeconds=600";
 const STREAMING: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
-/// Two pods at revisions 1 and 2, and a third that was created at 3 and deleted at 4.
+/// Returns a server with pods at the revisions 1 and 2. A third pod was created at revision 3, and deleted at
+/// revision 4.
 fn server() -> Server {
     let server = pods(&["b", "a"]);
     server.create(pod("c")).unwrap();
@@ -17,7 +18,8 @@ fn server() -> Server {
     server
 }
 
-/// Opens the watch, then creates `z`.
+/// Opens a watch, creates pod `z`, and compares the received events with `trace`. A line `--` in `trace`
+/// separates the events before and after the creation.
 async fn check(query: &str, trace: &Expect) {
     let server = server();
     let mut watch = Watch::open(&server, &format!("{WATCH}&{query}")).await;

@@ -1,4 +1,4 @@
-//! Requests over TCP: connections, shutdown and limits.
+//! Tests the server over TCP: HTTP/1.1 and HTTP/2 connections, shutdown, and limits.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

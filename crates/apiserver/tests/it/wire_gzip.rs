@@ -1,4 +1,4 @@
-//! Compressed responses, in process and over TCP.
+//! Tests gzip compression of responses, in process and over TCP.
 
 use std::io::Read;
 
@@ -14,7 +14,8 @@ use tower_service::Service;
 use crate::ask::{builder, pod, request};
 use crate::wire::{connect, loopback};
 
-/// Maximum length of a response that is not compressed.
+/// Maximum length of an uncompressed response in bytes. Longer responses are compressed if the client accepts
+/// gzip.
 const THRESHOLD: usize = 128 * 1024;
 
 const MAP: &str = "/api/v1/namespaces/default/configmaps/m";
@@ -28,7 +29,7 @@ fn map(bytes: usize) -> Value {
     })
 }
 
-/// The headers and the bytes of a response.
+/// Sends a request with this `Accept-Encoding`, and returns the headers and the body of the response.
 async fn ask(server: &Server, method: Method, uri: &str, encoding: &str) -> (HeaderMap, Bytes) {
     let request = request(method.as_str(), uri).header("accept-encoding", encoding);
     let request = request.body(Full::<Bytes>::default()).unwrap();
@@ -47,7 +48,7 @@ fn unzip(gzip: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// A server whose config map `m` is a response of this number of bytes.
+/// Returns a server whose response for config map `m` has a body of this number of bytes.
 async fn with_answer_of(bytes: usize) -> Server {
     let server = builder().seed([map(bytes)]).build();
     let (_, plain) = get(&server, MAP, "identity").await;

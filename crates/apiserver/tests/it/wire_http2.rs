@@ -1,4 +1,4 @@
-//! Requests over HTTP/2: the streams of one connection do not delay each other.
+//! Tests the server over HTTP/2: independent streams of one connection, shutdown, and limits of requests.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::ask::{builder, pod, pods, request};
 use crate::wire::{loopback, next_event};
 
-/// The window of a client for one stream, and for all streams of a connection together.
+/// Flow-control windows of the client in bytes: the initial window of each stream, and of the connection.
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
@@ -57,7 +57,7 @@ async fn a_stalled_reader_does_not_delay_other_streams() {
     let revision = server.revision();
     let listening = server.listen(loopback()).await.unwrap();
     let mut client = Client::connect(listening.local_addr()).await;
-    // The list and the watch are longer than the stream's window; neither is read.
+    // The list and the first watch are longer than the stream's window, and the client does not read them.
     let list = client.get("/api/v1/pods").await;
     let stopped = client.get("/api/v1/pods?watch=1").await;
     let watch = client
@@ -102,7 +102,7 @@ async fn a_shutdown_ends_all_watches_of_a_connection_and_leaves_no_task() {
     drop((client, bodies));
     let metrics = tokio::runtime::Handle::current().metrics();
     for _ in 0..1_000 {
-        // The client's tasks end later.
+        // The tasks of the client end only after some polls.
         tokio::task::yield_now().await;
     }
     assert_eq!(metrics.num_alive_tasks(), 0);
@@ -113,7 +113,7 @@ async fn a_pending_request_ends_with_its_connection() {
     let server = pods(&["a"]);
     let listening = server.listen(loopback()).await.unwrap();
     let mut client = Client::connect(listening.local_addr()).await;
-    // The request waits for a revision that is never reached.
+    // The server delays the response until revision 99, which is never reached.
     let uri = format!("http://{}/api/v1/pods?resourceVersion=99", client.address);
     let request = request("GET", &uri).body(Full::default()).unwrap();
     let waiting = client.requests.send_request(request);

@@ -1,4 +1,4 @@
-//! The log of a listening server, which contains no token.
+//! Tests the log of a listening server: its warnings, and the absence of tokens.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::ask::{builder, request};
 use crate::wire::loopback;
 
-/// Collects the log of this thread until it is dropped.
+/// Captures the log messages of the current thread until it is dropped.
 pub(crate) struct Log {
     text: Text,
     _guard: tracing::subscriber::DefaultGuard,

@@ -1,4 +1,4 @@
-//! Requests over TLS: certificates of server and clients, and ALPN.
+//! Tests the server over TLS: server certificates, client certificates, and ALPN.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,10 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::ask::{builder, pod, pods, request};
 use crate::wire::{loopback, next_event};
 
-/// Connects to a server, and trusts only the certificate of this authority.
+/// Opens a TLS connection to a server. Trusts only certificates of the authority `trusted`.
+///
+/// `name` is the expected name of the server, and `alpn` the expected protocol. `client` is the client's
+/// certificate, if any.
 async fn connect(
     address: SocketAddr,
     trusted: &Tls,
@@ -62,7 +65,7 @@ fn authority() -> Tls {
     Tls::generate([]).unwrap()
 }
 
-/// Returns the status and the message, which may be empty, of one request over HTTP/1.1.
+/// Lists pods over HTTP/1.1. Returns the status code and the message, which is empty for a list.
 async fn ask(stream: TlsStream<TcpStream>, token: Option<&str>) -> (u16, String) {
     let mut tasks = JoinSet::new();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -189,7 +192,7 @@ async fn a_client_certificate_of_another_authority_is_rejected() {
     let listening = server.listen_tls(loopback(), &tls).await.unwrap();
     let address = listening.local_addr();
     let stream = connect(address, &tls, "localhost", "http/1.1", Some(&foreign)).await;
-    // With TLS 1.3 the handshake of the client ends before the server verifies its certificate.
+    // With TLS 1.3, the client's handshake ends before the server verifies the client's certificate.
     if let Ok(stream) = stream {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         let mut tasks = JoinSet::new();

@@ -1,4 +1,5 @@
-//! Create, update and patch in submodules; here bindings, dry runs and the options of writes.
+//! Tests writes. This module tests bindings, dry runs and options. Submodules test creations, updates and
+//! patches.
 
 mod create;
 mod metadata;

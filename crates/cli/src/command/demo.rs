@@ -1,12 +1,16 @@
-//! `demo`: a control plane at work, reported by the loops themselves.
+//! `demo`: shows the control loops of a small control plane, which print what they observe and do.
+//!
+//! The loops are those of a deployment controller, a replica set controller, a scheduler and node agents.
+//! They communicate only through an API server.
 //!
 //! Guarantees:
-//! - nothing is scripted: the demo creates a Deployment, and the loops do everything else;
-//! - when a loop observes something, a line is printed with the revision of the observed object;
-//! - it succeeds when the goal is reached; with a loop left out, when everything before that loop's part has happened
-//!   and progress has stopped;
-//! - otherwise it fails and names the missing step; on a signal it ends immediately;
-//! - in every case the created objects are removed.
+//! - no part is scripted: the demo creates a Deployment, and the loops do everything else;
+//! - when a loop observes a change, the demo prints a line with the revision of the observed object;
+//! - the demo succeeds if all replicas are ready and all failed pods are replaced;
+//! - with a loop left out, it succeeds if all steps before the first step of that loop have occurred and
+//!   progress has stopped;
+//! - otherwise it fails and names the missing step;
+//! - at the end, also after an error or a signal, it removes the objects that it created.
 
 mod accounts;
 mod narration;
@@ -37,25 +41,25 @@ use crate::{
     output,
 };
 
-/// `User-Agent` of the process with two controllers.
+/// `User-Agent` of the process that runs the deployment controller and the replica set controller.
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
-/// The options of `demo`.
+/// The options of the `demo` subcommand.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) replicas: u32,
     pub(crate) pods_fail: u32,
     pub(crate) without: Option<Loop>,
-    /// CPU request of a pod, as a Kubernetes quantity.
+    /// CPU request of each pod, as a Kubernetes quantity.
     pub(crate) cpu: String,
-    /// Maximum time until the goal is reached.
+    /// Maximum time of the demo from its start until all replicas are ready.
     pub(crate) deadline: Duration,
     pub(crate) target: Target,
-    /// File for the embedded server's request log.
+    /// File to which the embedded server's request log is written, or `None` to write no log.
     pub(crate) request_log: Option<PathBuf>,
 }
 
-/// The server that the demo uses.
+/// The API server that the demo uses: an embedded server, or a real server from a kubeconfig.
 #[derive(Debug)]
 pub(crate) enum Target {
     Embedded,
@@ -63,13 +67,13 @@ pub(crate) enum Target {
         kubeconfig: PathBuf,
         context: Option<String>,
         namespace: Option<String>,
-        /// Whether the demo's loops act, or only observe.
+        /// Whether the demo's loops write to the server. Otherwise they only observe.
         act: bool,
     },
 }
 
 impl Target {
-    /// Whether the demo's loops act, or only observe.
+    /// Returns whether the demo's loops write to the server. Otherwise they only observe.
     fn acts(&self) -> bool {
         match self {
             Target::Embedded => true,
@@ -78,16 +82,17 @@ impl Target {
     }
 }
 
-/// Why a demo did not complete.
+/// The reason why the demo did not complete: a signal or an error.
 enum Broken {
     By(Signal),
     Off(anyhow::Error),
 }
 
-/// Runs the demo.
+/// Runs the demo, writes the request log if requested, and removes the created objects.
 ///
 /// # Errors
-/// Returns an error if the server is unreachable, a step missed its deadline, or created objects could not be removed.
+/// Returns an error if the server is unreachable, a step missed its deadline, or created objects could not be
+/// removed.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let world = match interrupt.unless(World::open(options)).await {
         Ok(world) => world?,
@@ -143,7 +148,7 @@ impl From<Signal> for Broken {
     }
 }
 
-/// Opens the loops, runs the demo, and closes the loops, whatever the result.
+/// Opens the control loops and runs the demo. Stops the loops also if the demo fails.
 async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Result<(), Broken> {
     output::say(world.description());
     let (tell, steps) = mpsc::channel(STEPS_MAX);
@@ -156,13 +161,13 @@ async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Re
         steps,
     };
     let ended = stage.play(interrupt).await;
-    // Senders must not wait for this receiver any more.
+    // Without a receiver, a loop does not wait for space in the channel when it reports a step.
     drop(stage.steps);
     stage.plane.shutdown().await;
     ended
 }
 
-/// The parts of a running demo.
+/// A running demo: its options, its server, its control loops, and the steps that the loops report.
 struct Stage<'a> {
     options: &'a Options,
     world: &'a World,
@@ -268,7 +273,7 @@ impl Stage<'_> {
     }
 }
 
-/// Prints the requests to the server, and the reads that caches answered instead.
+/// Prints a table of the requests of each process, and of the reads from its caches.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

@@ -1,11 +1,11 @@
-//! `serve`: an embedded API server on a port, with a kubeconfig for it.
+//! `serve`: runs an embedded API server on a port, and writes a kubeconfig for it.
 //!
 //! Guarantees:
 //! - the kubeconfig is readable only by its owner, and replaces only a file that an earlier `serve` wrote;
-//! - all seeded objects and faults are in place before the server is reachable;
-//! - the same flags seed the same objects and make the same changes on a new server; a server with stored objects gets
-//!   only the missing ones;
-//! - at the end the port is free and the kubeconfig is removed.
+//! - all seeded objects and faults are in place before the server accepts connections;
+//! - on a new server, the same flags seed the same objects and make the same changes. On a server with stored
+//!   objects, only missing objects are seeded;
+//! - at the end, the port is free and the kubeconfig is removed.
 
 mod churn;
 mod controllers;
@@ -44,18 +44,21 @@ pub(crate) use self::{
     watch_caches::{CacheSize, WatchCaches},
 };
 
-/// First line of a kubeconfig written by `serve`, which identifies it.
+/// First line of the kubeconfig that `serve` writes. `serve` replaces an existing file only if it starts with
+/// this line.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
 
-/// Seed for objects and changes, combined with the revision at the start; an arbitrary constant.
+/// Seed of the random generator for objects and changes, an arbitrary constant.
+///
+/// The revision of the server at its start is added.
 const RNG_SEED: u64 = 1;
 
-/// The options of `serve`.
+/// The options of the `serve` subcommand.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
     pub(crate) kubeconfig: PathBuf,
-    /// In memory if `None`.
+    /// Directory in which the server stores its objects, or `None` to keep them only in memory.
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) watch_caches: WatchCaches,
     pub(crate) seed_objects: Vec<SeedObjects>,
@@ -64,17 +67,17 @@ pub(crate) struct Options {
     pub(crate) controllers: bool,
 }
 
-/// Tasks that run next to the server until the end.
+/// The tasks that run in addition to the server: churn, and the demo's controllers.
 struct Company {
     churn: Option<(Churn, Rate)>,
     controllers: Option<Controllers>,
 }
 
-/// Serves until a signal arrives.
+/// Runs the server until a signal arrives.
 ///
 /// # Errors
-/// Returns an error if the fault plan is malformed, or if the data directory, the address or the kubeconfig file can't
-/// be used.
+/// Returns an error if the fault plan is malformed, if the server rejects a seeded object, or if the data
+/// directory, the address or the kubeconfig file can't be used.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let plan = options.faults.as_ref().map(FaultPlan::read).transpose()?;
     let prepared = async {
@@ -94,7 +97,7 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
     Ok(Ending::Ended(signal?))
 }
 
-/// Builds the server, with the objects of its data directory if it has one.
+/// Builds the server. With a data directory, the server has the objects of that directory.
 async fn start(options: &Options) -> anyhow::Result<Server> {
     let builder = options
         .watch_caches
@@ -110,7 +113,10 @@ async fn start(options: &Options) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// Listens, prints the address, and at the end frees the port and removes the kubeconfig.
+/// Listens on the configured address, writes the kubeconfig, and prints the address. Returns when a signal
+/// arrives.
+///
+/// At the end, the port is free and the kubeconfig is removed.
 async fn serve(
     options: &Options,
     server: &Server,
@@ -155,12 +161,12 @@ async fn serve(
 // === impl Company ===
 
 impl Company {
-    /// Seeds the server and opens the controllers.
+    /// Seeds the server and opens the controllers, if they are requested.
     ///
     /// # Errors
     /// Returns an error if the server rejects an object.
     async fn prepare(server: &Server, options: &Options) -> anyhow::Result<Self> {
-        // A later start must not assign the uids of an earlier one again.
+        // The seed depends on the revision. A later start must not assign the uids of an earlier start again.
         let mut rng = Rng::with_seed(RNG_SEED.wrapping_add(server.revision()));
         let populations = seed(server, &options.seed_objects, &mut rng).await?;
         let churn = options.churn.map(|rate| {
@@ -180,7 +186,7 @@ impl Company {
         Ok(Self { churn, controllers })
     }
 
-    /// Runs the tasks until a signal arrives.
+    /// Runs churn and controllers until a signal arrives, and returns the signal.
     async fn until(&mut self, interrupt: &mut Interrupt) -> Signal {
         let churn = async {
             match &mut self.churn {
@@ -209,7 +215,7 @@ impl Company {
     }
 }
 
-/// Seeds the requested objects and prints what was created.
+/// Creates the requested objects on the server, and prints their number and the time needed.
 async fn seed(
     server: &Server,
     wanted: &[SeedObjects],
@@ -230,7 +236,7 @@ async fn seed(
     Ok(populations)
 }
 
-/// Prints the active faults with their seed, and the URL to change them.
+/// Prints the URL of the endpoint that changes the fault plan, and the current plan with its seed.
 fn say_faults(server: &Server, address: SocketAddr) {
     output::say(format_args!(
         "faults:      http://{address}/faults reads (GET), extends (POST) and clears (DELETE) the plan:"
@@ -271,7 +277,7 @@ fn write_kubeconfig(path: &Path, kubeconfig: &Kubeconfig) -> anyhow::Result<()> 
             "can't write the kubeconfig {shown}: {error}; name a file in a writable directory with --kubeconfig-out"
         )
     };
-    // Creates only new files, so that it neither follows symbolic links nor overwrites other files.
+    // Only a new file is created, so no symbolic link is followed and no other file is overwritten.
     let created = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -288,7 +294,7 @@ fn write_kubeconfig(path: &Path, kubeconfig: &Kubeconfig) -> anyhow::Result<()> 
     write!(file, "{MARK}\n{kubeconfig}").map_err(failed)
 }
 
-/// Quotes a path for a shell.
+/// Returns the path in a form that a POSIX shell reads as one word, with quotes if necessary.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);

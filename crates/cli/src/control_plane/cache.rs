@@ -1,6 +1,7 @@
-//! Counted reads from an informer's cache, to compare with the saved requests.
+//! Reads from an informer's cache, and counts the reads.
 //!
-//! Guarantees: the cache answers every read without a request; each call counts as one read.
+//! The demo prints the counts, because each read would otherwise have been a request. The module guarantees
+//! that a read sends no request and that each call counts as one read.
 
 use std::sync::{
     Arc,
@@ -12,7 +13,7 @@ use kube_informer::{
     Indexer, Lister, Object, ObjectName, SharedInformer, indexer::IndexToken, selector::Selector,
 };
 
-/// Number of reads that the caches of one process have answered.
+/// Counter of the reads that the caches of one process have answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reads(Arc<AtomicU64>);
 
@@ -22,7 +23,7 @@ impl Reads {
     }
 }
 
-/// The cache of one kind, as a loop reads it.
+/// Read access to the informer cache of kind `K`. Each read is counted.
 pub(crate) struct Cache<K> {
     lister: Lister<K>,
     indexer: Indexer<K>,
@@ -41,19 +42,19 @@ where
         }
     }
 
-    /// Returns the object with this name, if it is cached.
+    /// Returns the object with this name, or `None` if the cache does not contain the object.
     pub(crate) fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         self.read();
         self.lister.find(name)
     }
 
-    /// Returns all objects at one moment.
+    /// Returns all objects of the cache, from one snapshot.
     pub(crate) fn list(&self) -> Vec<Object<K>> {
         self.read();
         self.lister.list(&Selector::everything()).collect()
     }
 
-    /// Returns the objects with a value in an index of this cache.
+    /// Returns the objects whose value in the index `index` is `value`.
     pub(crate) fn by_index(&self, index: &IndexToken, value: &str) -> Vec<Object<K>> {
         self.read();
         self.indexer

@@ -1,11 +1,9 @@
-//! The deployment controller.
-//!
-//! Creates a replica set per Deployment, and copies its state to the Deployment's status.
+//! The deployment controller: creates a ReplicaSet per Deployment, and writes the Deployment's status.
 //!
 //! Guarantees:
-//! - one replica set per pod template: its name consists of the Deployment's name and a hash of the template, so with a
-//!   stale cache the creation is rejected and no second replica set exists;
-//! - replica sets of other templates are scaled to zero immediately.
+//! - Each pod template has at most one ReplicaSet. The name of the ReplicaSet consists of the Deployment's
+//!   name and a hash of the template, so the server rejects a second creation that is based on a stale cache.
+//! - ReplicaSets of earlier templates are scaled to zero immediately; there is no rolling update.
 
 use k8s_openapi::{
     api::{
@@ -30,40 +28,42 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Label that distinguishes a Deployment's replica sets in Kubernetes.
+/// Label that distinguishes the ReplicaSets of a Deployment, as in Kubernetes.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// Number of Deployments reconciled at a time; the demo has one.
+/// Number of Deployments that are reconciled concurrently. The demo has one Deployment.
 const WORKERS: usize = 2;
 
-/// Characters of a hash, as in Kubernetes (`SafeEncodeString` in `util/rand`): no vowels, so no words.
+/// Characters of a template hash, as in Kubernetes (`SafeEncodeString` in `util/rand`). There are no vowels,
+/// so a hash contains no words.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 struct Controller {
     deployments: Cache<Deployment>,
     replica_sets: Cache<ReplicaSet>,
-    /// Indexes replica sets by their Deployment's uid.
+    /// Index of ReplicaSets by the uid of their Deployment.
     owned: IndexToken,
     write_deployments: Writes<Deployment>,
     write_replica_sets: Writes<ReplicaSet>,
 }
 
-/// Handles events of Deployments.
+/// Event handler for Deployments: queues the Deployment and reports the observed step.
 struct Deployments {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Handles events of replica sets, for the Deployments that own them.
+/// Event handler for ReplicaSets: queues the Deployment that owns the ReplicaSet, and reports the observed
+/// step.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Opens the loop in a process.
+/// Adds the deployment controller to a process: its informers, event handlers and workers.
 ///
 /// # Errors
-/// Returns an error if the process has been shut down, or already has this loop.
+/// Returns an error if the process has been shut down, or already has a deployment controller.
 pub(crate) async fn open(
     plane: &mut ControlPlane,
     process: &mut Process,
@@ -149,7 +149,8 @@ impl EventHandler<ReplicaSet> for ReplicaSets {
     }
 }
 
-/// Returns whether a status is of the Deployment's generation, and the number of ready replicas.
+/// Returns whether the Deployment's status is that of the current generation, and the number of ready
+/// replicas in the status.
 fn standing(deployment: &Object<Deployment>) -> (bool, i32) {
     let Some(deployment) = deployment.live() else {
         return (false, 0);
@@ -168,13 +169,13 @@ fn wanted_of(deployment: &Object<Deployment>) -> i32 {
     deployment.live().map_or(0, wanted)
 }
 
-/// Returns the wanted number of pods; 1 if the Deployment has none.
+/// Returns the number of pods in the Deployment's spec, or 1 if the spec has no number.
 fn wanted(deployment: &Deployment) -> i32 {
     let spec = deployment.spec.as_ref();
     spec.and_then(|spec| spec.replicas).unwrap_or(1)
 }
 
-/// Formats a number of pods.
+/// Returns a number of pods as text, such as `3 pods`.
 pub(crate) fn pods(number: i32) -> String {
     match number {
         1 => "1 pod".to_owned(),
@@ -276,7 +277,7 @@ impl Controller {
     }
 }
 
-/// Returns the replica set for a Deployment's template.
+/// Returns the ReplicaSet that the controller creates for the Deployment's current pod template.
 fn replica_set_of(deployment: &Deployment) -> Result<ReplicaSet, serde_json::Error> {
     let spec = deployment.spec.clone().unwrap_or_default();
     let hash = template_hash(&spec.template)?;
@@ -314,7 +315,8 @@ fn replica_set_of(deployment: &Deployment) -> Result<ReplicaSet, serde_json::Err
     })
 }
 
-/// Returns the hash of a template: FNV-1a of its JSON, whose members have a fixed order, in safe characters.
+/// Returns the hash of a pod template: FNV-1a of the template's JSON. Each decimal digit of the hash is
+/// replaced by a character of [`ALPHABET`].
 fn template_hash(template: &PodTemplateSpec) -> Result<String, serde_json::Error> {
     let bytes = serde_json::to_vec(template)?;
     let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| {

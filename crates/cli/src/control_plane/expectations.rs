@@ -1,13 +1,15 @@
-//! Requests of a controller that its cache does not show yet.
+//! Counts the creations and deletions that a controller requested and has not yet observed in its cache.
 //!
-//! A controller that creates pods because its cache contains too few would create them again until the cache has caught
-//! up.
-//! So it records expected events before it sends requests, its handler removes the observed ones, and it counts pods
-//! only when none is left.
+//! A controller that creates pods because its cache contains too few would create more pods until the cache
+//! shows the first ones.
+//! Therefore the controller records the expected events before it sends the requests. Its event handler
+//! removes an expectation when the event is observed. The controller counts pods only if no expectation is
+//! left.
 //! The model is kube-controller-manager's `ControllerExpectations`.
 //!
-//! Guarantees: an event observed before it is expected does not count twice; an expectation expires after [`EXPECTATION_TIMEOUT`],
-//! so a missing event delays the controller but does not block it.
+//! Guarantees: an event that is observed before it is expected does not reduce a later expectation.
+//! Expectations expire after [`EXPECTATION_TIMEOUT`], so a missing event delays the controller but does not
+//! block it permanently.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,10 +20,10 @@ use kube_informer::ObjectName;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Time after which expectations expire (`ExpectationsTimeout` in `controller_utils.go`).
+/// Time after which an owner's expectations expire (`ExpectationsTimeout` in `controller_utils.go`).
 pub(crate) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The expectations of one controller, by the object that it reconciles.
+/// The expected events of one controller, by the object that the controller reconciles (the owner).
 #[derive(Default)]
 pub(crate) struct Expectations {
     by_owner: Mutex<BTreeMap<ObjectName, Expected>>,
@@ -29,14 +31,16 @@ pub(crate) struct Expectations {
 
 struct Expected {
     since: Instant,
-    /// Number of requested creations that have not been observed.
+    /// Number of requested creations whose event has not been observed.
     creations: usize,
-    /// The uids whose deletion was requested and has not been observed.
+    /// Uids of the objects whose deletion was requested and whose deletion event has not been observed.
     deletions: BTreeSet<String>,
 }
 
 impl Expectations {
-    /// Records expectations; must be called before the requests, and only if [`Expectations::met`].
+    /// Replaces the owner's expectations with these creations and deletions.
+    ///
+    /// Must be called before the requests are sent, and only if [`Expectations::met`] returned `true`.
     pub(crate) fn expect(&self, owner: &ObjectName, creations: usize, deletions: BTreeSet<String>) {
         let expected = Expected {
             since: Instant::now(),
@@ -46,21 +50,21 @@ impl Expectations {
         self.by_owner.lock().insert(owner.clone(), expected);
     }
 
-    /// Records that one creation was observed or rejected.
+    /// Records that one expected creation was observed, or that the server rejected the creation.
     pub(crate) fn created(&self, owner: &ObjectName) {
         self.change(owner, |expected| {
             expected.creations = expected.creations.saturating_sub(1);
         });
     }
 
-    /// Records that a deletion was observed or rejected.
+    /// Records that the deletion of the object `uid` was observed, or that the server rejected the deletion.
     pub(crate) fn deleted(&self, owner: &ObjectName, uid: &str) {
         self.change(owner, |expected| {
             expected.deletions.remove(uid);
         });
     }
 
-    /// Whether the controller's cache shows all changes that the controller requested for the owner.
+    /// Returns whether the owner has no expected events left, or whether its expectations have expired.
     pub(crate) fn met(&self, owner: &ObjectName) -> bool {
         let by_owner = self.by_owner.lock();
         by_owner.get(owner).is_none_or(|expected| {
@@ -69,7 +73,7 @@ impl Expectations {
         })
     }
 
-    /// Removes the expectations of an owner that was deleted.
+    /// Removes the expectations of an owner that does not exist any more.
     pub(crate) fn forget(&self, owner: &ObjectName) {
         self.by_owner.lock().remove(owner);
     }

@@ -1,11 +1,13 @@
-//! A node agent: starts the pods that are bound to its node, and reports their state.
+//! The node agent: simulates the containers of the pods that are bound to its node, and writes the pods'
+//! status.
 //!
-//! Its containers are simulated: they run once they are started, and those that [`Fates`] dooms end after [`LIFETIME`].
+//! A container runs as soon as the agent starts it. A container that is selected by [`Fates`] ends after
+//! [`LIFETIME`].
 //!
 //! Guarantees:
-//! - it never changes a pod of another node;
-//! - before it reports a pod's end it reads the pod from the server instead of the cache, because the final state must
-//!   not be based on an old one.
+//! - The agent never changes a pod of another node.
+//! - Before the agent reports that a pod has failed, it gets the pod from the server instead of the cache,
+//!   because the final status must not be based on a stale object.
 
 use std::{
     collections::BTreeMap,
@@ -33,18 +35,20 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Lifetime of a doomed container: long enough for its pod to become ready, short enough to wait for.
+/// Time after which a container selected by [`Fates`] ends. The pod becomes ready within this time.
 pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
 
-/// Number of pods started at a time on one node.
+/// Number of pods of one node that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Number of containers that will end, among the next ones to start; shared by all nodes.
+/// Counter of the containers that will end after [`LIFETIME`], shared by all node agents.
+///
+/// While the counter is above zero, each container that starts decrements it and will end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fates(Arc<AtomicU32>);
 
 struct Agent {
-    /// The node's name.
+    /// Name of the agent's node.
     node: String,
     pods: Cache<Pod>,
     containers: Mutex<BTreeMap<ObjectName, Container>>,
@@ -54,23 +58,23 @@ struct Agent {
     write_pods: Writes<Pod>,
 }
 
-/// A pod's container on this node.
+/// The simulated container of one pod.
 #[derive(Clone, Debug)]
 struct Container {
-    /// The pod's uid: a new pod of the same name has a new container.
+    /// Uid of the pod. A new pod with the same name gets a new container.
     pod_uid: String,
     ends: Option<Instant>,
 }
 
-/// Handles events of all pods, and queues those of its node.
+/// Event handler for pods: queues the pods of its node and reports the observed steps.
 struct Pods {
-    /// The node whose pods are reported; all nodes if `None`.
+    /// Name of the node whose pods are handled; `None` means the pods of all nodes.
     node: Option<String>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Opens the loop of one node in a separate process.
+/// Adds the agent of the node `node` to a process that has no other loop.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.
@@ -103,7 +107,7 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Reports the steps of the agents of all nodes without acting.
+/// Adds an event handler that reports the steps of the agents of all nodes, without a worker that writes.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.
@@ -118,7 +122,7 @@ pub(crate) fn observe_all(process: &mut Process) -> Result<(), anyhow::Error> {
     Ok(())
 }
 
-/// Returns the name of the node that a pod is bound to.
+/// Returns the name of the node that a pod is bound to, or `None` if the pod is not bound.
 pub(super) fn node_of(pod: &Pod) -> Option<&str> {
     let spec = pod.spec.as_ref();
     spec.and_then(|spec| spec.node_name.as_deref())
@@ -132,12 +136,12 @@ fn phase(pod: &Pod) -> &str {
         .unwrap_or_default()
 }
 
-/// Whether a pod has terminated.
+/// Returns whether the pod's phase is `Failed` or `Succeeded`.
 pub(super) fn has_ended(pod: &Pod) -> bool {
     matches!(phase(pod), "Failed" | "Succeeded")
 }
 
-/// Whether a pod is running and ready.
+/// Returns whether the pod's phase is `Running` and its `Ready` condition is true.
 pub(super) fn is_ready(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let mut conditions = status.iter().flat_map(|s| s.conditions.iter().flatten());
@@ -145,12 +149,12 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
 }
 
 impl Fates {
-    /// Dooms this number of containers.
+    /// Creates a counter that selects the next `doomed` containers to end after [`LIFETIME`].
     pub(crate) fn new(doomed: u32) -> Self {
         Self(Arc::new(AtomicU32::new(doomed)))
     }
 
-    /// Whether the container that is being started will end.
+    /// Returns whether the container that is being started will end, and decrements the counter if so.
     fn dooms_next(&self) -> bool {
         let left = |doomed: u32| doomed.checked_sub(1);
         let counted = self
@@ -233,7 +237,7 @@ impl Reconciler for Agent {
 }
 
 impl Agent {
-    /// Returns the pod's container; starts it if necessary.
+    /// Returns the pod's container. If the pod has none, its container is started.
     fn start(&self, name: &ObjectName, pod: &Pod) -> Container {
         let pod_uid = pod.metadata.uid.clone().unwrap_or_default();
         let mut containers = self.containers.lock();
@@ -249,7 +253,7 @@ impl Agent {
         container
     }
 
-    /// Reports to the server that a container has ended.
+    /// Gets the pod from the server and writes the status `Failed`, because its container has ended.
     async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
         let pod = match self.write_pods.to(name.namespace()).get(name.name()).await {
             Ok(pod) => pod,
@@ -284,7 +288,7 @@ impl Agent {
         }
     }
 
-    /// Ends the grace period of a pod after its container was stopped.
+    /// Deletes a pod without a grace period, after its container was stopped.
     async fn remove(&self, pod: &Pod) -> Result<(), anyhow::Error> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let this_one = Preconditions {
@@ -306,7 +310,7 @@ impl Agent {
     }
 }
 
-/// Returns the status of a pod with running containers.
+/// Returns the status of a pod whose containers run.
 fn running(pod: &Pod) -> Value {
     json!({
         "phase": "Running",
@@ -315,7 +319,7 @@ fn running(pod: &Pod) -> Value {
     })
 }
 
-/// Returns the status of a pod whose container has ended.
+/// Returns the status of a pod whose container has ended with an error.
 fn failed(pod: &Pod) -> Value {
     let ended = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
     json!({
@@ -327,7 +331,8 @@ fn failed(pod: &Pod) -> Value {
     })
 }
 
-/// The pod's conditions with those of the kubelet set, because a merge patch replaces the whole list.
+/// Returns the pod's conditions, in which the kubelet's conditions are replaced. All conditions are returned
+/// because a merge patch replaces the whole list.
 fn conditions(pod: &Pod, ready: &str, reason: Option<&str>) -> Value {
     const OWN: [&str; 3] = ["Initialized", "ContainersReady", "Ready"];
     let status = pod.status.as_ref();

@@ -1,9 +1,11 @@
-//! The replica set controller: maintains the number of pods of a replica set, and replaces failed ones.
+//! The replica set controller: creates and deletes pods until a ReplicaSet has the desired number of active
+//! pods.
 //!
 //! Guarantees:
-//! - it never creates a pod twice because of a stale cache: it counts pods only after all its requests were observed
-//!   (see `expectations`);
-//! - it deletes terminated pods and creates new ones; in Kubernetes the garbage collector deletes them.
+//! - The controller never creates a pod twice because of a stale cache. It counts pods only after its cache
+//!   shows all creations and deletions that it requested (see the module `expectations`).
+//! - Terminated pods are deleted and replaced. In Kubernetes the controller only replaces them, and the
+//!   garbage collector deletes them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,43 +37,45 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Number of replica sets reconciled at a time; the demo has one.
+/// Number of ReplicaSets that are reconciled concurrently. The demo has one ReplicaSet.
 const WORKERS: usize = 2;
 
-/// Maximum pods created or deleted per reconciliation (`BurstReplicas` in `replica_set.go`).
+/// Maximum number of pods created, and of pods deleted, per reconciliation (`BurstReplicas` in
+/// `replica_set.go`).
 const BURST_MAX: usize = 500;
 
 struct Controller {
     replica_sets: Cache<ReplicaSet>,
     pods: Cache<Pod>,
-    /// Indexes pods by their replica set's uid.
+    /// Index of pods by the uid of their ReplicaSet.
     owned: IndexToken,
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// Number of ready pods of each replica set when it last needed no change.
+    /// Number of ready pods of each ReplicaSet at its last reconciliation that created and deleted no pods.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
     write_pods: Writes<Pod>,
 }
 
-/// Handles events of replica sets.
+/// Event handler for ReplicaSets: queues the ReplicaSet and reports the observed step.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Handles events of pods, for the replica sets that own them.
+/// Event handler for pods: queues the ReplicaSet that owns the pod, updates the expectations and reports the
+/// observed step.
 struct Pods {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     expectations: Arc<Expectations>,
 }
 
-/// Opens the loop in a process.
+/// Adds the replica set controller to a process: its informers, event handlers and workers.
 ///
 /// # Errors
-/// Returns an error if the process has been shut down, or already has this loop.
+/// Returns an error if the process has been shut down, or already has a replica set controller.
 pub(crate) async fn open(
     plane: &mut ControlPlane,
     process: &mut Process,
@@ -246,7 +250,8 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Deletes pods, then creates pods, and records the expected events.
+    /// Records the expected events, then deletes the `surplus` pods and creates `missing` pods. After the
+    /// first error no more requests are sent.
     async fn change(
         &self,
         name: &ObjectName,
@@ -289,7 +294,8 @@ impl Controller {
         Ok(outcome?)
     }
 
-    /// Deletes a pod; returns whether its deletion has yet to be observed.
+    /// Deletes a pod. Returns whether a deletion event is still expected: `false` means that the pod did not
+    /// exist any more.
     async fn delete(&self, pod: &Pod) -> Result<bool, kube_client::Error> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let this_one = Preconditions {
@@ -309,7 +315,8 @@ impl Controller {
         }
     }
 
-    /// Reports that no change is needed, once per additional ready pod.
+    /// Reports the step "has nothing to do" if the number of ready pods has increased since the last call for
+    /// this ReplicaSet.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {
@@ -345,7 +352,7 @@ impl Controller {
     }
 }
 
-/// Returns the ready pod with the highest revision.
+/// Returns the ready pod with the highest resource version.
 fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     let ready = pods.iter().filter(|pod| pod.live().is_some_and(is_ready));
     ready.reduce(|newest, pod| {
@@ -357,7 +364,7 @@ fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     })
 }
 
-/// Selects pods to delete: first those without a node, then those that are not ready.
+/// Returns `number` pods to delete: pods without a node first, then pods that are not ready.
 fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     let has_node = |pod: &Pod| {
         let spec = pod.spec.as_ref();
@@ -368,7 +375,7 @@ fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     pods
 }
 
-/// Returns a new pod from a replica set's template.
+/// Returns the pod that the controller creates from the ReplicaSet's template.
 fn pod_of(set: &ReplicaSet) -> Pod {
     let template = set.spec.as_ref().and_then(|spec| spec.template.clone());
     let template = template.unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Resource requests of pods, and capacity of nodes.
+//! Computes the resource requests of pods and the allocatable capacity of nodes for the scheduler.
 //!
-//! Guarantees: quantities are exact integers of thousandths, rounded up as in Kubernetes; an invalid one is an error
-//! and never zero.
+//! The module guarantees that quantities are exact integers in thousandths, rounded up as in Kubernetes. An
+//! invalid quantity is an error and is never treated as zero.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,17 +10,18 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-/// Amounts of the resources that nodes offer and pods request.
+/// Amounts of CPU, memory and pods: the capacity of a node, or the requests of a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// In thousandths of a core.
+    /// CPU in thousandths of a core.
     cpu: i128,
-    /// In thousandths of a byte.
+    /// Memory in thousandths of a byte.
     memory: i128,
     pods: i128,
 }
 
-/// The resource that a node lacks for a pod; its text follows "too little" or similar.
+/// A resource of which a node has too little for a pod. `Display` writes the resource's name as in the
+/// message "insufficient cpu".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     Cpu,
@@ -28,17 +29,17 @@ pub(crate) enum Lack {
     Pods,
 }
 
-/// Text that is not a Kubernetes quantity.
+/// Error: the contained text is not a valid, non-negative Kubernetes quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotAQuantity(String);
 
 // === impl Room ===
 
 impl Room {
-    /// Returns the total capacity of a node.
+    /// Returns the allocatable resources in the status of a node.
     ///
     /// # Errors
-    /// Returns an error if an amount is invalid.
+    /// Returns an error if a quantity is invalid.
     pub(crate) fn of_node(node: &Node) -> Result<Room, NotAQuantity> {
         let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
         let mut room = Room::of_amounts(allocatable)?;
@@ -46,10 +47,10 @@ impl Room {
         Ok(room)
     }
 
-    /// Returns the requests of a pod: the sum over its containers.
+    /// Returns the requests of a pod: the sum of the requests of its containers, and a count of one pod.
     ///
     /// # Errors
-    /// Returns an error if an amount is invalid.
+    /// Returns an error if a quantity is invalid.
     pub(crate) fn of_pod(pod: &Pod) -> Result<Room, NotAQuantity> {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let mut room = Room {
@@ -73,7 +74,7 @@ impl Room {
         })
     }
 
-    /// Returns what remains of this room after `taken` is subtracted.
+    /// Returns `self` minus `taken`. An amount is negative if `taken` exceeds `self`.
     pub(crate) fn minus(self, taken: Room) -> Room {
         Room {
             cpu: self.cpu - taken.cpu,
@@ -82,7 +83,8 @@ impl Room {
         }
     }
 
-    /// Returns the first resource of which `asked` needs more than this room has; `None` if `asked` fits.
+    /// Returns the first resource of which the pod requests `asked` exceed the free capacity `self`, or
+    /// `None` if the pod fits.
     pub(crate) fn lacks(self, asked: Room) -> Option<Lack> {
         if asked.cpu > self.cpu {
             Some(Lack::Cpu)
@@ -95,7 +97,7 @@ impl Room {
         }
     }
 
-    /// Returns a rank that orders nodes by free cores, then by memory, then by pods.
+    /// Returns a value that compares nodes by free CPU, then by free memory, then by the free number of pods.
     pub(crate) fn rank(self) -> impl Ord {
         (self.cpu, self.memory, self.pods)
     }
@@ -130,11 +132,11 @@ fn amount(amounts: Option<&BTreeMap<String, Quantity>>, name: &str) -> Result<i1
     }
 }
 
-/// Parses a quantity as thousandths; a finer fraction is rounded up.
+/// Parses a quantity and returns its value in thousandths, rounded up.
 ///
 /// # Errors
-/// Returns an error if the text is not a Kubernetes quantity, is negative, or has more than 20 digits on one side of
-/// the point.
+/// Returns an error if the text is not a Kubernetes quantity, is negative, or has more than 20 digits before
+/// or after the decimal point.
 pub(crate) fn thousandths(text: &str) -> Result<i128, NotAQuantity> {
     let refuse = || NotAQuantity(text.to_owned());
     let end = text
@@ -157,7 +159,8 @@ pub(crate) fn thousandths(text: &str) -> Result<i128, NotAQuantity> {
     Ok(product / per + i128::from(product % per != 0))
 }
 
-/// Returns the multiplier and the divisor of a quantity's suffix.
+/// Returns the multiplier and the divisor that the suffix of a quantity stands for, or `None` if the suffix
+/// is invalid.
 fn scale(suffix: &str) -> Option<(i128, i128)> {
     let binary = |n: u32| Some((1_i128 << (10 * n), 1));
     let decimal = |n: u32| Some((10_i128.pow(3 * n), 1));

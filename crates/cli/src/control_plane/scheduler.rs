@@ -1,9 +1,12 @@
-//! The scheduler: binds each pod without a node to the emptiest node with enough room.
+//! The scheduler: binds each pod without a node to the node with the most free CPU on which the pod fits.
 //!
 //! Guarantees:
-//! - bound pods count immediately, even before the cache shows them, so no node is overcommitted;
-//! - a pod that fits on no node stays Pending with a `PodScheduled` condition; it is retried only when a pod is removed
-//!   or a node changes.
+//! - A pod counts against its node's capacity as soon as the scheduler sends the binding, before the cache
+//!   shows the binding. Therefore the scheduler does not overcommit a node.
+//! - A pod that fits on no node stays `Pending` with a `PodScheduled` condition. It is retried only when a
+//!   pod on a node terminates or is deleted, or when a node is added or its capacity changes.
+//!
+//! The scheduler supports only the resource requests of pods; it ignores affinity, taints and priorities.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,25 +35,27 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Number of pods scheduled at a time; concurrent decisions could assign the same room twice.
+/// Number of pods that are scheduled concurrently. With several workers, two pods could be assigned the same
+/// free capacity.
 const WORKERS: usize = 1;
 
 struct Controller {
     pods: Cache<Pod>,
     nodes: Cache<Node>,
-    /// Indexes pods that occupy room by their node's name.
+    /// Index of bound pods that have not terminated, by the name of their node.
     on_node: IndexToken,
     memory: Arc<Memory>,
     teller: Teller,
     write_pods: Writes<Pod>,
 }
 
-/// State of the scheduler in addition to its caches.
+/// State of the scheduler that its informer caches do not contain.
 #[derive(Default)]
 struct Memory {
-    /// Pods that were bound, with their node, until the cache shows the binding.
+    /// Pods with a sent binding that the cache does not show yet, with their node and requests.
     assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
-    /// Pods that fitted on no node at their last attempt, and the pod of the current attempt.
+    /// Pods that fitted on no node at their last attempt, and the pod that is being scheduled. They are
+    /// queued again when a pod on a node terminates or is deleted, or when a node changes.
     unschedulable: Mutex<BTreeSet<ObjectName>>,
 }
 
@@ -59,38 +64,40 @@ struct Assumed {
     takes: Room,
 }
 
-/// Handles events of pods without a node.
+/// Event handler for pods without a node: queues a new pod, and removes a pod from [`Memory`] when the pod is
+/// bound, has terminated or is deleted.
 struct Unbound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     memory: Arc<Memory>,
 }
 
-/// Handles events of pods that occupy room on a node.
+/// Event handler for bound pods that have not terminated: reports a binding, and retries unschedulable pods
+/// when a pod terminates or is deleted.
 struct Bound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     memory: Arc<Memory>,
 }
 
-/// Handles events of nodes.
+/// Event handler for nodes: retries unschedulable pods when a node is added or its capacity changes.
 struct Nodes {
     queue: RateLimitingQueue<ObjectName>,
     memory: Arc<Memory>,
 }
 
-/// Whether the loop may read nodes, which needs cluster-wide permissions.
+/// The resources that the scheduler may list and watch. Nodes need cluster-wide permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Reads only pods, and can only observe.
+    /// Only pods: the scheduler reports steps, and has no workers that bind pods.
     Pods,
     PodsAndNodes,
 }
 
-/// Opens the loop in a process.
+/// Adds the scheduler to a process: its informers, event handlers and workers.
 ///
 /// # Errors
-/// Returns an error if the process has been shut down, or already has this loop.
+/// Returns an error if the process has been shut down, or already has a scheduler.
 pub(crate) async fn open(
     plane: &mut ControlPlane,
     process: &mut Process,
@@ -201,19 +208,19 @@ impl EventHandler<Node> for Nodes {
     }
 }
 
-/// Returns the capacity of a node; `None` if it is invalid.
+/// Returns the allocatable capacity of a node, or `None` if a quantity is invalid.
 fn offers(node: &Object<Node>) -> Option<Room> {
     node.live().and_then(|node| Room::of_node(node).ok())
 }
 
 impl Memory {
-    /// Removes a pod from this state; called when the cache shows that the pod needs no node any more.
+    /// Removes a pod from the state, because the cache shows that the pod is bound, terminated or deleted.
     fn is_settled(&self, pod: &ObjectName) {
         self.unschedulable.lock().remove(pod);
         self.assumed.lock().remove(pod);
     }
 
-    /// Queues again the pods that fitted on no node.
+    /// Adds all unschedulable pods to the queue.
     fn try_again(&self, queue: &RateLimitingQueue<ObjectName>) {
         for pod in self.unschedulable.lock().iter() {
             queue.add(pod.clone());
@@ -247,7 +254,10 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Returns the emptiest node with enough room, or what each node lacks.
+    /// Returns the name of the node with the most free capacity on which the requests `asked` fit.
+    ///
+    /// If there is no such node, the inner result is an error that contains one insufficient resource per
+    /// node.
     fn place(&self, asked: Room) -> Result<Result<String, Vec<Lack>>, anyhow::Error> {
         let mut fitting = Vec::new();
         let mut lacks = Vec::new();
@@ -266,7 +276,8 @@ impl Controller {
             .ok_or(lacks))
     }
 
-    /// Returns the free capacity of a node.
+    /// Returns the allocatable capacity of a node minus the requests of the pods that are bound or assumed to
+    /// be bound to the node.
     fn free(&self, node: &Object<Node>) -> Result<Room, anyhow::Error> {
         // Read before the cache: a pod that becomes bound in between counts twice instead of never.
         let assumed: Vec<_> = {
@@ -359,7 +370,8 @@ impl Controller {
     }
 }
 
-/// Returns the reason why no node fits, in kube-scheduler's wording.
+/// Returns the message for a pod that fits on no node, in kube-scheduler's wording. `lacks` contains one
+/// insufficient resource per node.
 fn nowhere(lacks: &[Lack]) -> String {
     let mut by_lack = BTreeMap::<Lack, usize>::new();
     for lack in lacks {

@@ -1,19 +1,23 @@
-//! Reports of a loop: one [`Step`] for each thing that it observes or does.
+//! Reports what a control loop observes and does: the loop sends one [`Step`] per observation or action to a
+//! channel.
 //!
 //! Guarantees:
-//! - a step contains the object and the revision that the loop observed, never an expected one;
-//! - reporting waits while more than [`STEPS_MAX`] steps are queued, and never fails: a loop works the same without a
-//!   receiver.
+//! - A step contains an object and its revision as the loop observed them, never a state that the loop only
+//!   expects.
+//! - A report waits while [`STEPS_MAX`] steps are queued. A report never fails: if the receiver was dropped,
+//!   the step is discarded and the loop continues.
+//!
+//! The module does not print the steps.
 
 use kube_core::Resource;
 use kube_informer::{Object, object::ResourceVersion};
 use std::{fmt, sync::Arc};
 use tokio::{sync::mpsc, time::Instant};
 
-/// Maximum queued steps: a burst of pods in all loops, about 200 bytes each.
+/// Maximum number of queued steps, of about 200 bytes each. A burst of pods in all loops fits.
 pub(crate) const STEPS_MAX: usize = 1_024;
 
-/// The independent loops of the control plane.
+/// One of the control loops of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Loop {
     Deployment,
@@ -22,64 +26,64 @@ pub(crate) enum Loop {
     NodeAgent,
 }
 
-/// The kinds of steps, ordered by their first occurrence.
+/// The kind of a [`Step`]. The variants are ordered by their first occurrence in the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// Another client wrote an object that the loops observe.
+    /// A client other than the loops wrote an object, such as the demo's Deployment.
     Wish,
-    /// The deployment controller sees a Deployment.
+    /// The deployment controller observed a new Deployment.
     DeploymentSeen,
-    /// The deployment controller sees the replica set that it created.
+    /// The deployment controller observed the ReplicaSet that it created.
     ReplicaSetCreated,
-    /// The replica set controller sees a replica set.
+    /// The replica set controller observed a new ReplicaSet.
     ReplicaSetSeen,
-    /// The replica set controller sees a pod that it created.
+    /// The replica set controller observed a pod that it created.
     PodCreated,
-    /// The scheduler sees a pod without a node.
+    /// The scheduler observed a new pod without a node.
     PodQueued,
-    /// A node agent sees a pod of another node.
+    /// A node agent observed a new pod that is not bound to a node.
     NotMine,
-    /// The scheduler found no node for a pod.
+    /// The scheduler found no node with enough capacity for a pod.
     NoNodeFits,
-    /// The scheduler sees a pod that it bound.
+    /// The scheduler observed a pod that it bound to a node.
     PodBound,
-    /// A node agent sees a pod that was bound to its node.
+    /// A node agent observed a pod that was bound to its node.
     PodStarts,
-    /// A node agent sees the status that it wrote: running and ready.
+    /// A node agent observed a pod status that it wrote: the pod is running and ready.
     PodRuns,
-    /// The replica set controller finds nothing to create or delete.
+    /// The replica set controller found that it has no pod to create or delete.
     Content,
-    /// The replica set controller sees the status that it wrote.
+    /// The replica set controller observed a ReplicaSet status that it wrote.
     ReplicaSetStatus,
-    /// A node agent has read a pod whose container has ended.
+    /// A node agent got a pod from the server, because the pod's container has ended.
     PodEnds,
-    /// A node agent sees the status that it wrote: failed.
+    /// A node agent observed a pod status that it wrote: the pod has failed.
     PodFailed,
-    /// The replica set controller sees that a pod has failed.
+    /// The replica set controller observed that a pod has failed.
     FailureSeen,
-    /// The replica set controller sees the deletion of a pod that it deleted.
+    /// The replica set controller observed the deletion of a pod that it deleted.
     PodDeleted,
-    /// The deployment controller sees the status that it wrote: some replicas are not ready.
+    /// The deployment controller observed a Deployment status that it wrote: some replicas are not ready.
     NotAllReady,
-    /// The deployment controller sees the status that it wrote: all replicas are ready.
+    /// The deployment controller observed a Deployment status that it wrote: all replicas are ready.
     AllReady,
 }
 
-/// One thing that a loop observed or did.
+/// One observation or action of a control loop.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) at: Instant,
-    /// The reporting loop, such as `node-agent/node-1`.
+    /// Name of the reporting loop, such as `node-agent/node-1`.
     pub(crate) who: Arc<str>,
     pub(crate) kind: Kind,
-    /// The object in kubectl's notation, such as `pod/web-1`.
+    /// The observed object in kubectl's notation, such as `pod/web-1`.
     pub(crate) object: String,
-    /// The observed revision of the object.
+    /// The object's resource version as the loop observed it.
     pub(crate) revision: ResourceVersion,
     pub(crate) text: String,
 }
 
-/// Reports the steps of one loop.
+/// The sender with which one control loop reports its steps.
 #[derive(Clone)]
 pub(crate) struct Teller {
     who: Arc<str>,
@@ -96,7 +100,7 @@ impl Loop {
         Loop::NodeAgent,
     ];
 
-    /// The name in arguments and output.
+    /// Returns the loop's name in arguments and output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Loop::Deployment => "deployment",
@@ -123,7 +127,7 @@ impl Teller {
         }
     }
 
-    /// Reports a step for an object as observed.
+    /// Sends a step with the observed `object`. Waits while the channel is full.
     ///
     /// # Cancel safety
     /// If the future is dropped, the step may be lost.

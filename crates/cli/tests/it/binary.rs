@@ -1,4 +1,4 @@
-//! Runs the binary in bounded time, and reads its lines.
+//! Runs the `kubectl-informer` binary for the tests, and reads its output. Every wait has a time limit.
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
@@ -8,20 +8,21 @@ use tokio::{
     time::timeout,
 };
 
-/// Maximum time for any step, far above what is needed on a busy machine. No test waits for it to elapse.
+/// Time limit of every wait. It is far longer than a wait takes on a busy machine, so it elapses only in a
+/// failing test.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// The result of a run.
+/// The exit code, standard output and standard error of a finished run.
 pub(crate) struct Ended {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-/// One step of the demo, as printed.
+/// One step of the demo, parsed from a line of its output.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// In seconds.
+    /// Time since the start of the demo, in seconds.
     pub(crate) at: f64,
     pub(crate) who: String,
     pub(crate) text: String,
@@ -38,7 +39,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the binary until it exits.
+/// Runs the binary until it exits, and returns its exit code and output.
 pub(crate) async fn run(arguments: &[&str]) -> Ended {
     let output = timeout(LONG, command(arguments).output())
         .await
@@ -55,7 +56,7 @@ pub(crate) async fn run(arguments: &[&str]) -> Ended {
 }
 
 impl Ended {
-    /// Asserts the exit code, and prints all output if it differs.
+    /// Asserts that the exit code is `code`, and panics with all output otherwise.
     #[track_caller]
     pub(crate) fn with_code(self, code: i32) -> Self {
         let Ended { out, err, .. } = &self;
@@ -63,13 +64,14 @@ impl Ended {
         self
     }
 
-    /// The steps of a demo, as printed.
+    /// Returns the steps that a demo printed, in the order of the output.
     pub(crate) fn steps(&self) -> Vec<Step> {
         self.out.lines().filter_map(parsed_step).collect()
     }
 }
 
-/// Parses `  0.41s  WHO  TEXT  OBJECT  rv 17`, whose columns are separated by two or more spaces.
+/// Parses a line such as `  0.41s  WHO  TEXT  OBJECT  rv 17`. The columns are separated by two or more
+/// spaces. Returns `None` for any other line.
 fn parsed_step(line: &str) -> Option<Step> {
     let columns: Vec<_> = line
         .split("  ")
@@ -88,7 +90,7 @@ fn parsed_step(line: &str) -> Option<Step> {
     })
 }
 
-/// A running process.
+/// A running process of the binary. The process is killed when the value is dropped.
 pub(crate) struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -106,7 +108,7 @@ impl Running {
         Self { child, lines }
     }
 
-    /// Reads lines until one contains this text, and returns it.
+    /// Reads lines of standard output until one contains `text`, and returns that line.
     pub(crate) async fn line_with(&mut self, text: &str) -> String {
         let found = async {
             loop {
@@ -122,12 +124,13 @@ impl Running {
             .unwrap_or_else(|_| panic!("no line with {text:?}"))
     }
 
-    /// Kills the process, as a crash would.
+    /// Sends SIGKILL to the process, to simulate a crash, and waits until the process has ended.
     pub(crate) async fn kill(mut self) {
         timeout(LONG, self.child.kill()).await.unwrap().unwrap();
     }
 
-    /// Sends a signal to the process, and waits for its end.
+    /// Sends a signal such as `-INT` to the process, waits until the process exits, and returns the rest of
+    /// its output.
     pub(crate) async fn end_by(mut self, signal: &str) -> Ended {
         let id = self.child.id().expect("the process runs").to_string();
         let sent = std::process::Command::new("kill")
@@ -157,7 +160,7 @@ impl Running {
     }
 }
 
-/// A file name that no other run uses, in Cargo's directory for temporary files.
+/// Returns the path of a temporary file in a directory that no other test process uses.
 pub(crate) fn file(name: &str) -> PathBuf {
     let own = std::process::id().to_string();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(own);

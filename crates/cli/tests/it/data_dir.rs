@@ -1,4 +1,5 @@
-//! `serve --data-dir`: the state after a restart, for any end of the previous run.
+//! Tests `serve --data-dir`: the server's state after a restart that follows a kill, a signal or a failed
+//! start.
 
 use std::{
     collections::BTreeMap,
@@ -23,20 +24,21 @@ use crate::{
     serve::client,
 };
 
-/// Number of clients that write at the same time.
+/// Number of clients that write concurrently.
 const WRITERS: usize = 4;
 
-/// Number of consecutive kills.
+/// Number of kills after which the test restarts the server and checks the stored objects.
 const KILLS: usize = 6;
 
-/// A directory that does not exist yet.
+/// Returns the path of a data directory that does not exist yet.
 fn fresh(name: &str) -> PathBuf {
     let directory = file(name);
     drop(fs::remove_dir_all(&directory));
     directory
 }
 
-/// A server that is starting.
+/// Starts a server on a data directory. Returns its process and the path of the kubeconfig that it will
+/// write.
 fn start(directory: &Path, flags: &[&str]) -> (Running, PathBuf) {
     let kubeconfig = directory.with_extension("yaml");
     let serve = [
@@ -49,7 +51,8 @@ fn start(directory: &Path, flags: &[&str]) -> (Running, PathBuf) {
     (Running::start(&[&serve, flags].concat()), kubeconfig)
 }
 
-/// Starts a server on a directory, and returns it with the line that reports the state found there.
+/// Starts a server on a data directory and waits until it serves. Returns its process, a client, and the
+/// output line that describes the state found in the directory.
 async fn serving_on(directory: &Path, flags: &[&str]) -> (Running, Client, String) {
     let (mut running, kubeconfig) = start(directory, flags);
     let found = running.line_with("data: ").await;
@@ -77,7 +80,8 @@ fn revision_of(map: &ConfigMap) -> u64 {
     revision.unwrap().parse().unwrap()
 }
 
-/// Returns the value of every stored object, each of which must be complete, and the server's revision.
+/// Lists the config maps. Returns the value of each by its name, and the revision of the list. Asserts that
+/// each config map is complete.
 async fn stored(api: &Api<ConfigMap>) -> (BTreeMap<String, u64>, u64) {
     let list = api.list(&ListParams::default()).await.unwrap();
     let revision = list.metadata.resource_version.unwrap().parse().unwrap();
@@ -97,7 +101,7 @@ async fn watch_from(api: &Api<ConfigMap>, revision: u64) -> Events {
     Box::pin(events)
 }
 
-/// Returns the next event, as a line.
+/// Returns the next event of a watch as text, such as `added 6` with the object's revision.
 async fn next_event(events: &mut Events) -> String {
     match timeout(LONG, events.next())
         .await
@@ -143,21 +147,24 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
     server.end_by("-INT").await.with_code(130);
 }
 
-/// The possible states of an object after a kill, `None` if it does not exist.
+/// The possible states of one object after the server was killed. `None` means that the object does not
+/// exist.
 ///
-/// The first is its acknowledged state, the others are the results of writes without a response.
+/// The first state was acknowledged by the server. A second state is the result of a write without a
+/// response.
 type States = Vec<Option<u64>>;
 
-/// One client, and the known states of the objects that only it writes.
+/// One client, with the possible states of the objects that no other client writes.
 #[derive(Default)]
 struct Writer {
     number: usize,
     known: BTreeMap<String, States>,
-    /// The last revision that it received.
+    /// Highest revision that the client received in a response.
     revision: u64,
 }
 
-/// Writes until the server has ended.
+/// Creates, replaces and deletes the writer's objects until the server is killed, and returns the writer.
+/// Sends a message to `acknowledged` for each successful write.
 async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Sender<()>) -> Writer {
     let Writer {
         number,
@@ -196,7 +203,8 @@ async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Send
     writer
 }
 
-/// Receives the events of a watch until the server has ended, and asserts that revisions increase.
+/// Receives events of a watch until the server is killed, and returns the last event's revision. Asserts that
+/// the revisions increase.
 async fn last_received(mut events: Events, mut last: u64) -> u64 {
     while let Some(Ok(event)) = events.next().await {
         let (WatchEvent::Added(map) | WatchEvent::Modified(map) | WatchEvent::Deleted(map)) = event

@@ -1,4 +1,4 @@
-//! The demo on the embedded server: its output, and its requests in the server's log.
+//! Tests the demo on the embedded server: its output, and the requests in the server's request log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,8 @@ use crate::binary::{Ended, Running, Step, file, run};
 
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
-/// All steps of the demo in causal order: the name of the loop, and the start of its text.
+/// Steps that the demo must print, in causal order. Each entry contains the start of the loop's name and the
+/// start of the step's text.
 const STEPS: [(&str, &str); 13] = [
     ("user", "asks for a Deployment of 3 pods"),
     ("deployment", "sees a Deployment of 3 pods"),
@@ -34,7 +35,7 @@ fn objects(steps: &[&Step]) -> BTreeSet<String> {
     steps.iter().map(|step| step.object.clone()).collect()
 }
 
-/// Runs a demo, and returns its output with its request log.
+/// Runs a demo, and returns its result and the entries of its request log.
 async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
     let log = file(name);
     let path = log.to_str().unwrap();
@@ -44,7 +45,7 @@ async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
     (ended, requests.collect())
 }
 
-/// Returns the revisions that the server returned to a process for one verb on one resource.
+/// Returns the revisions in the server's responses to the client `user_agent`, for one verb and one resource.
 fn answered(requests: &[Value], user_agent: &str, verb: &str, resource: &str) -> BTreeSet<u64> {
     let theirs = requests.iter().filter(|request| {
         request["userAgent"] == user_agent

@@ -1,4 +1,4 @@
-//! The program as a user runs it: the binary, its output and its exit code.
+//! Tests the `kubectl-informer` binary as a user runs it: its output, its exit code and its requests.
 
 #![expect(
     clippy::unwrap_used,

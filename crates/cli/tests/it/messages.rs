@@ -1,7 +1,9 @@
-//! The whole text of every message that wrong input leads to: what failed, the object, the reason, the next step.
+//! Tests the complete text of every error message for invalid input: what failed, the object, the reason and
+//! the next step.
 //!
-//! Messages of failures that a test can't cause, such as a full disk, are tested where they are written. `FILE`
-//! stands for a file of the test, and `ADDRESS` for an address.
+//! Messages of failures that these tests can't cause, such as a full disk, are tested in their own modules.
+//! In the expected text, `FILE` replaces the path of a temporary file, and `ADDRESS` replaces a network
+//! address.
 
 use std::fs;
 
@@ -9,7 +11,8 @@ use expect_test::expect;
 
 use crate::binary::{Running, file, run};
 
-/// Runs the program, asserts its exit code, and returns its only line, in which these texts are replaced.
+/// Runs the program, asserts its exit code, and returns its only line of standard error. In this line, the
+/// first text of each pair in `replaced` is replaced by the second.
 async fn error_line(arguments: &[&str], code: i32, replaced: &[(&str, &str)]) -> String {
     let mut line = run(arguments).await.with_code(code).err;
     assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");
@@ -19,14 +22,15 @@ async fn error_line(arguments: &[&str], code: i32, replaced: &[(&str, &str)]) ->
     line
 }
 
-/// Writes a file of the test, and returns its path.
+/// Writes a temporary file with this content, and returns its path.
 fn written(name: &str, text: &str) -> String {
     let path = file(name);
     fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-/// Runs the program with each of these wrong command lines, and returns them with its answers.
+/// Runs the program with each of these invalid command lines. Returns each command line, followed by its
+/// error message.
 async fn rejected(typed: &[&str]) -> String {
     let mut lines = Vec::new();
     for typed in typed {
@@ -152,7 +156,7 @@ async fn of_the_command_line_of_serve() {
     "#]].assert_eq(&rejected(&typed).await);
 }
 
-/// A kubeconfig with this rest after a cluster and a user.
+/// Returns a kubeconfig with a cluster at `address`, a user, and the additional text `rest`.
 fn kubeconfig(address: &str, rest: &str) -> String {
     format!(
         "apiVersion: v1

@@ -1,8 +1,8 @@
-//! Every error is one line with the next step, and an exit code other than 0.
+//! Tests that every failure is reported as one line with the next step, and that the exit code is not zero.
 
 use crate::binary::{Ended, file, run};
 
-/// A kubeconfig for a server at an address.
+/// Writes a kubeconfig for the server at `address`, and returns its path.
 fn kubeconfig(name: &str, address: &str) -> String {
     let path = file(name);
     let text = format!(

@@ -1,4 +1,4 @@
-//! `serve`, and the demo on another server, which `serve` provides.
+//! Tests `serve`, and the demo on a server that `serve` runs in a separate process.
 
 use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 
@@ -16,12 +16,14 @@ use tokio::time::timeout;
 
 use crate::binary::{LONG, Running, file, run};
 
-/// Starts a server with a kubeconfig, and waits until it is ready.
+/// Starts `serve`, and waits until it is ready. Returns its process and the path of the kubeconfig that it
+/// wrote.
 async fn serving(name: &str) -> (Running, PathBuf) {
     serving_with(name, &[]).await
 }
 
-/// Same as above, with more flags.
+/// Starts `serve` with more flags, and waits until it is ready. Returns its process and the path of the
+/// kubeconfig that it wrote.
 pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
     let path = file(name);
     let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
@@ -30,7 +32,7 @@ pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBu
     (running, path)
 }
 
-/// Returns a client that is configured by the kubeconfig, as kubectl is.
+/// Returns a client for the server of a kubeconfig file.
 pub(crate) async fn client(kubeconfig: &PathBuf) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();

@@ -1,4 +1,5 @@
-//! `serve --watch-cache` and its sizes, and their effect on clients.
+//! Tests the flags of `serve` for watch caches, and their effect on the revisions from which clients can
+//! watch.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube_client::{
@@ -15,7 +16,8 @@ async fn answer(client: &Client, path: &str) -> String {
     client.request_text(request).await.unwrap()
 }
 
-/// Returns the revisions of the immediate events of a watch from a revision, or its rejection.
+/// Watches a resource from a revision for one second. Returns the revisions of the received events, or the
+/// code of the error event.
 async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
     let path = format!("/api/v1/{resource}?watch=1&resourceVersion={from}&timeoutSeconds=1");
     let received = |line: &str| {
@@ -32,7 +34,8 @@ async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
     answer(client, &path).await.lines().map(received).collect()
 }
 
-/// Creates five config maps and then five namespaces, and returns the revision before each group.
+/// Creates five config maps and then five namespaces. Returns the server's revision before the first config
+/// map, and its revision before the first namespace.
 async fn ten_objects(client: &Client) -> (u64, u64) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -60,7 +63,8 @@ async fn ten_objects(client: &Client) -> (u64, u64) {
     (start, start + 5)
 }
 
-/// Returns the number of objects of a list at "0" with a limit of 2, which a watch cache ignores.
+/// Lists a resource at revision "0" with a limit of 2, and returns the number of objects. A watch cache
+/// ignores the limit.
 async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {
     let path = format!("/api/v1/{resource}?resourceVersion=0&limit=2");
     let list: Value = serde_json::from_str(&answer(client, &path).await).unwrap();

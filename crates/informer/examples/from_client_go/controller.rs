@@ -1,6 +1,8 @@
-//! Kubernetes' sample-controller, with a config map instead of its custom resource.
+//! A port of Kubernetes' sample-controller, in which a config map (an app) replaces the custom resource
+//! `Foo`.
 //!
-//! A config map with the label [`APP`] names a deployment and its number of replicas.
+//! A config map with the label [`APP`] specifies the name of a deployment and the number of its replicas. The
+//! controller creates and scales the deployment.
 
 use std::{pin::pin, sync::Arc};
 
@@ -17,10 +19,10 @@ use kube_informer::{
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// The label of the reconciled config maps.
+/// Label of the config maps that the controller reconciles.
 pub(crate) const APP: &str = "kube-informer.example.com/app";
 
-/// Reconciles the deployment of each app.
+/// Reconciles the deployment that each labelled config map specifies.
 pub(crate) struct Controller {
     client: Client,
     apps: SharedInformer<ConfigMap>,
@@ -29,7 +31,7 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Registers the handlers; the caller starts the informers.
+    /// Registers event handlers on the informers; the caller starts the informers.
     pub(crate) fn new(
         client: Client,
         apps: SharedInformer<ConfigMap>,
@@ -59,7 +61,7 @@ impl Controller {
         })
     }
 
-    /// Reconciles until `stop` resolves, and then waits for the reconciles in progress.
+    /// Runs the workers until `stop` resolves, and then waits for the reconciles in progress.
     pub(crate) async fn run(
         self,
         workers: usize,
@@ -135,7 +137,7 @@ impl Controller {
     }
 }
 
-/// Enqueues the app that owns an object.
+/// Event handler of deployments: adds the config map that controls a deployment to the queue.
 #[derive(Clone)]
 struct Owners {
     apps: Lister<ConfigMap>,
@@ -157,7 +159,7 @@ impl Owners {
     }
 }
 
-/// Returns the name and uid of the config map that controls a deployment.
+/// Returns the name and uid of the config map that controls a deployment, or `None` if there is none.
 fn controller_of(deployment: &Deployment) -> Option<(&str, &str)> {
     let owners = deployment.metadata.owner_references.iter().flatten();
     let mut controllers = owners.filter(|owner| owner.controller == Some(true));

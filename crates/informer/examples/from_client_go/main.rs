@@ -1,8 +1,9 @@
-//! Kubernetes' sample-controller on this library; `docs/from-client-go.md` shows it beside the Go one.
+//! Runs a port of Kubernetes' sample-controller. `docs/from-client-go.md` compares its code with the Go
+//! original.
 //!
-//! Without arguments, it runs a scenario on an embedded server and prints the resulting deployments. On a
-//! cluster it runs until its standard input ends. The conformance tests run the Go controller and this one
-//! through the same scenario on a cluster, and compare the results.
+//! Without arguments, the program runs a scenario on an embedded server and prints the resulting deployments.
+//! On a cluster, the program runs until its standard input ends. The conformance tests run the Go controller
+//! and this controller on a cluster with the same scenario, and compare the results.
 //!
 //! `cargo run -p kube-informer --example from_client_go [-- --kubeconfig FILE --context NAME]`
 
@@ -34,7 +35,7 @@ use self::{
 
 const WORKERS: usize = 2;
 
-/// Maximum wait for each step, which normally takes milliseconds.
+/// Maximum time to wait for the controller after each change, which normally takes milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -60,7 +61,7 @@ async fn work() -> anyhow::Result<()> {
     ran
 }
 
-/// Runs the controller with its own informers.
+/// Runs the controller and the informers that it reads from, until `stop` resolves.
 async fn run(client: Client, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
     let factory = SharedInformerFactory::builder(client.clone())
         .resync(Duration::from_secs(30))
@@ -95,7 +96,7 @@ async fn play() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the changes of a user, and waits for the controller after each one.
+/// Makes changes as a user would, and waits for the controller's response to each change.
 async fn act(server: &Server) -> anyhow::Result<()> {
     server.create(app("a", "web", 1))?;
     server.create(app("b", "db", 2))?;
@@ -119,7 +120,7 @@ fn app(name: &str, deployment: &str, replicas: i32) -> Value {
     })
 }
 
-/// Waits until the deployments equal these.
+/// Waits until the lines of [`deployments`] equal `wanted`.
 async fn shows(server: &Server, wanted: &[&str]) -> anyhow::Result<()> {
     let there = async {
         while deployments(server) != wanted {
@@ -135,7 +136,7 @@ async fn shows(server: &Server, wanted: &[&str]) -> anyhow::Result<()> {
     })
 }
 
-/// Returns one line per deployment, ordered by name.
+/// Returns a line with the name, replicas and owner of each deployment, ordered by name.
 fn deployments(server: &Server) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
     let line = |deployment: Value| {

@@ -1,4 +1,4 @@
-//! The same controller on shared informers.
+//! The controller after the migration: it reads generators and config maps from shared informers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -47,7 +47,7 @@ enum Error {
     Finalizer(#[source] Box<finalizer::Error<Error>>),
 }
 
-/// Creates, restores and deletes the config map of a generator.
+/// Creates, corrects or deletes the config map that a generator defines.
 async fn reconcile(generator: Arc<Shared<Generator>>, ctx: Arc<Context>) -> Result<Action, Error> {
     let namespace = generator.namespace().unwrap_or_default();
     let generators = Api::<Generator>::namespaced(ctx.client.clone(), &namespace);
@@ -110,7 +110,7 @@ fn error_policy(generator: Arc<Shared<Generator>>, error: &Error, _: Arc<Context
     Action::requeue(Duration::from_secs(1))
 }
 
-/// Runs until `stop` resolves, and then waits for the reconciles in progress.
+/// Runs the controller until `stop` resolves, and then until the reconciles in progress have ended.
 pub(crate) async fn run(
     client: Client,
     factory: &SharedInformerFactory,

@@ -1,4 +1,4 @@
-//! A controller with its own watches.
+//! The controller before the migration: kube-rs watches generators and config maps for this controller.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ enum Error {
     Finalizer(#[source] Box<finalizer::Error<Error>>),
 }
 
-/// Creates, restores and deletes the config map of a generator.
+/// Creates, corrects or deletes the config map that a generator defines.
 async fn reconcile(generator: Arc<Generator>, ctx: Arc<Context>) -> Result<Action, Error> {
     let namespace = generator.namespace().unwrap_or_default();
     let generators = Api::<Generator>::namespaced(ctx.client.clone(), &namespace);
@@ -105,7 +105,7 @@ fn error_policy(generator: Arc<Generator>, error: &Error, _: Arc<Context>) -> Ac
     Action::requeue(Duration::from_secs(1))
 }
 
-/// Runs until `stop` resolves, and then waits for the reconciles in progress.
+/// Runs the controller until `stop` resolves, and then until the reconciles in progress have ended.
 pub(crate) async fn run(
     client: Client,
     stop: impl Future<Output = ()> + Send + Sync + 'static,

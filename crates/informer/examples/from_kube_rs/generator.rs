@@ -1,4 +1,6 @@
-//! The reconciled kind: a generator defines the content of the config map with its name.
+//! The custom resource `Generator`, which the controllers reconcile.
+//!
+//! A generator specifies the content of the config map that has the same name and namespace.
 
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};

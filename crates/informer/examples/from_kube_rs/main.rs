@@ -1,8 +1,10 @@
-//! A kube-rs controller before and after its migration to shared informers.
+//! Runs a kube-rs controller before and after its migration to shared informers, and compares the two.
 //!
-//! `before.rs` and `after.rs` differ only in the parts that `docs/from-kube-rs.md` shows. Both run the same
-//! scenario and must produce the same config maps. The program prints the number of requests of each. Each one
-//! has its own embedded server, because the scenario needs a custom resource.
+//! `before.rs` and `after.rs` differ only in the lines that `docs/from-kube-rs.md` shows. Both controllers
+//! run the same scenario, each on its own embedded server, and must create the same config maps. The program
+//! prints the number of requests that each controller sent.
+//!
+//! The example does not run on a cluster, because the scenario needs a custom resource.
 //!
 //! `cargo run -p kube-informer --features kube-runtime --example from_kube_rs`
 
@@ -35,7 +37,7 @@ use tokio::{
 
 use self::generator::GROUP;
 
-/// Maximum wait for each step, which normally takes milliseconds.
+/// Maximum time to wait for the controller after each change, which normally takes milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -72,12 +74,13 @@ fn server() -> Server {
     Server::builder().kind(kind).build()
 }
 
-/// Resolves when the sender sends or is dropped.
+/// Resolves when the sender of `stopped` sends or is dropped.
 async fn ended(stopped: oneshot::Receiver<()>) {
     drop(stopped.await);
 }
 
-/// Makes the changes of a user, waits for the controller, stops it, and returns the config maps.
+/// Makes changes as a user would, and waits for the controller's response to each change. Then stops the
+/// controller by dropping `stop`, and returns the contents of the config maps.
 async fn play(
     server: &Server,
     stop: oneshot::Sender<()>,
@@ -98,7 +101,7 @@ async fn play(
     Ok(contents(server))
 }
 
-/// Waits until the config maps equal these.
+/// Waits until the names and contents of all config maps equal `wanted`.
 async fn shows(server: &Server, wanted: &[(&str, &str)]) -> anyhow::Result<()> {
     let wanted: BTreeMap<_, _> = wanted
         .iter()
@@ -113,7 +116,7 @@ async fn shows(server: &Server, wanted: &[(&str, &str)]) -> anyhow::Result<()> {
     in_time.with_context(|| format!("the config maps are {:?}, not {wanted:?}", contents(server)))
 }
 
-/// Returns the content of each config map by name.
+/// Returns the content of each config map on the server, by name.
 fn contents(server: &Server) -> BTreeMap<String, Value> {
     let config_maps = server.list("v1", "configmaps");
     let content = |map: Value| {
@@ -135,7 +138,7 @@ fn api_version() -> String {
     format!("{GROUP}/v1")
 }
 
-/// Returns the number of requests of each verb that the controller sent.
+/// Returns the numbers of lists, watches, gets and writes in the server's request log, as text.
 fn asked(server: &Server) -> String {
     let log = server.requests();
     let count = |verb: Verb| log.iter().filter(|request| request.verb == verb).count();

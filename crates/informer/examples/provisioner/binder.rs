@@ -1,10 +1,11 @@
-//! The part of Kubernetes' controller manager that a provisioner needs.
+//! Binds volume claims to volumes, as Kubernetes' controller manager does, for clusters that have none.
 //!
-//! It binds claims and volumes to each other, releases volumes whose claim is deleted, and removes the
-//! finalizers of deleted objects.
+//! The binder also releases a volume whose claim is deleted, and removes the finalizers of deleted claims and
+//! volumes.
 //!
-//! Guarantees: it sees the provisioner only through the cluster, and it changes objects of one storage class
-//! only. If the real controller manager acts first, the binder receives a conflict and retries.
+//! Guarantees: the binder does not communicate with the provisioner except through the cluster's objects. It
+//! changes only objects of one storage class. If a real controller manager changes an object first, the
+//! binder's request fails with a conflict, and the binder retries.
 
 use std::{fmt::Debug, future::Future, sync::Arc, time::Duration};
 
@@ -23,7 +24,7 @@ use kube_informer::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Binds the claims and volumes of one storage class.
+/// Binds the claims of one storage class to their volumes.
 pub(crate) struct Binder {
     client: Client,
     class: Arc<str>,
@@ -32,7 +33,8 @@ pub(crate) struct Binder {
     factory: SharedInformerFactory,
 }
 
-/// Enqueues the claim of each changed volume of the class.
+/// Event handler of volumes: adds the claim that a volume of the class refers to (`spec.claimRef`) to the
+/// queue.
 struct EnqueueClaim {
     queue: RateLimitingQueue<ObjectName>,
     class: Arc<str>,
@@ -65,7 +67,9 @@ impl Binder {
         }
     }
 
-    /// Binds until `shutdown` resolves; returns an error if its caches do not sync.
+    /// Binds claims until `shutdown` resolves.
+    ///
+    /// Returns an error if the binder's caches do not sync.
     pub(crate) async fn run(self, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
         let queue = RateLimitingQueue::new(rate_limiter::controller_default());
         let class = Arc::clone(&self.class);
@@ -107,7 +111,8 @@ impl Binder {
         }
     }
 
-    /// Reconciles a claim and its volumes.
+    /// Binds or releases the volumes that refer to the claim `name`, and removes the claim's finalizers if it
+    /// is deleted.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {
         let claim = self.claims.lister().find(name);
         let claim = claim.map(|claim| claim.get()).transpose()?;
@@ -161,7 +166,10 @@ impl Binder {
         Ok(())
     }
 
-    /// Releases a volume whose claim is not in the cache; removes the finalizers of a released volume.
+    /// Sets a volume to `Released`, because the cache contains no claim with the uid that the volume refers
+    /// to. Removes the finalizers of a volume that is already released and deleted.
+    ///
+    /// Returns an error if the server still has the claim.
     async fn release(&self, claim: &ObjectName, volume: &PersistentVolume) -> anyhow::Result<()> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         if volume_phase(volume) == Some("Released") {
@@ -178,7 +186,7 @@ impl Binder {
         set_status(&volumes, volume, json!({"phase": "Released"})).await
     }
 
-    /// Returns the API for the namespace of a claim.
+    /// Returns the API of claims in the namespace of `claim`.
     fn api(&self, claim: &ObjectName) -> Api<PersistentVolumeClaim> {
         Api::namespaced(self.client.clone(), claim.namespace().unwrap_or_default())
     }
@@ -196,7 +204,8 @@ where
     Ok(())
 }
 
-/// Removes the finalizers of a deleted object, because nothing uses the object here.
+/// Removes the finalizers of an object that is marked for deletion, because no pod uses the object in this
+/// example.
 async fn let_go<K>(api: &Api<K>, object: &K) -> anyhow::Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
@@ -223,7 +232,8 @@ fn asks_for(claim: &PersistentVolumeClaim, class: &str) -> bool {
     asked.and_then(|spec| spec.storage_class_name.as_deref()) == Some(class)
 }
 
-/// Returns the claim of a volume of this class.
+/// Returns the name of the claim that a volume refers to, or `None` if the volume is of another storage
+/// class.
 fn claim_of(volume: &PersistentVolume, class: &str) -> Option<ObjectName> {
     let spec = volume.spec.as_ref()?;
     let claim = spec.claim_ref.as_ref()?;
@@ -231,7 +241,7 @@ fn claim_of(volume: &PersistentVolume, class: &str) -> Option<ObjectName> {
     (spec.storage_class_name.as_deref() == Some(class)).then_some(name)
 }
 
-/// Returns the uid of the volume's claim, which distinguishes it from another claim of the same name.
+/// Returns the uid of the claim that a volume refers to. A new claim with the same name has another uid.
 fn wanted_uid(volume: &PersistentVolume) -> Option<String> {
     volume.spec.as_ref()?.claim_ref.as_ref()?.uid.clone()
 }

@@ -1,7 +1,7 @@
-//! The storage classes and claims that the program creates, with unique names.
+//! Creates, changes and deletes the storage classes and claims of one run of the example.
 //!
-//! Guarantees: no other objects are changed. [`Claims::clear`] removes all of them and the volumes made for
-//! them, even after a failed run.
+//! Guarantees: no other storage classes and claims are changed. [`Claims::clear`] deletes the claims and
+//! classes of the run, and the volumes that its provisioner created, also after a failed scenario.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -20,10 +20,10 @@ use serde_json::json;
 
 use crate::controller::PROVISIONED_BY;
 
-/// The label with the run's id on every object that the program creates.
+/// Label of every object that the program creates. The value is the random id of the run.
 const LABEL: &str = "kube-informer-example";
 
-/// The claims of one run of the program, in namespace `default`.
+/// The claims and storage classes of one run of the program. The claims are in the namespace `default`.
 pub(crate) struct Claims {
     client: Client,
     api: Api<PersistentVolumeClaim>,
@@ -31,7 +31,7 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Creates an empty set of claims and classes.
+    /// Starts a run with a random id, without claims and classes.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             api: Api::namespaced(client.clone(), "default"),
@@ -41,12 +41,12 @@ impl Claims {
         }
     }
 
-    /// Returns the name of the program's own provisioner.
+    /// Returns the provisioner name for the storage classes of this run.
     pub(crate) fn provisioner(&self) -> String {
         format!("{}.kube-informer.example.com", self.id)
     }
 
-    /// Creates a storage class of a provisioner, and returns its name.
+    /// Creates a storage class for the provisioner `provisioner`, and returns the class's name.
     pub(crate) async fn create_class(&self, provisioner: &str) -> anyhow::Result<String> {
         let class = serde_json::from_value(json!({
             "metadata": {"generateName": "kube-informer-", "labels": {LABEL: self.id}},
@@ -60,7 +60,7 @@ impl Claims {
         created.metadata.name.context("a class without a name")
     }
 
-    /// Creates a claim with labels for a volume of a class, and returns the claim as stored.
+    /// Creates a claim for a volume of the storage class `class`. Returns the claim as the server stored it.
     pub(crate) async fn create(
         &self,
         name: &str,
@@ -81,7 +81,7 @@ impl Claims {
         created.with_context(|| format!("can't create claim {name}"))
     }
 
-    /// Returns the current state of a claim.
+    /// Gets the current state of a claim from the server.
     pub(crate) async fn get(
         &self,
         claim: &PersistentVolumeClaim,
@@ -118,7 +118,7 @@ impl Claims {
         Ok(volumes.get_opt(name).await?.is_some())
     }
 
-    /// Removes all remaining claims, volumes and classes.
+    /// Deletes all remaining claims and classes of the run, and the volumes that its provisioner created.
     pub(crate) async fn clear(&self) -> anyhow::Result<()> {
         let ours = ListParams::default().labels(&format!("{LABEL}={}", self.id));
         remove(&self.api, self.api.list(&ours).await?.items).await?;
@@ -135,7 +135,7 @@ impl Claims {
     }
 }
 
-/// Deletes objects and their finalizers, because nothing uses the objects.
+/// Deletes objects and removes their finalizers, so that no controller has to remove them.
 async fn remove<K>(api: &Api<K>, objects: Vec<K>) -> anyhow::Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Debug,

@@ -1,12 +1,14 @@
-//! The provisioner: creates a volume for each claim to one of its classes, and removes released volumes.
+//! The provisioner: creates a volume for each claim whose storage class names this provisioner, and
+//! deletes released volumes.
 //!
 //! Guarantees:
 //!
-//! - It creates nothing twice, although its caches may be behind. A volume's name is derived from the uid of
-//!   its claim, so the server rejects a second one, and the provisioner treats that as success.
-//! - It retries a failed item with a growing delay, and drops the item after [`RETRIES_MAX`] retries.
-//! - It neither starts nor stops an informer that the caller passes to it, and removes its handler from that
-//!   informer at the end.
+//! - The provisioner creates no volume twice, even if its caches are stale. The name of a volume is derived
+//!   from the uid of its claim. The server therefore rejects a second creation, which the provisioner treats
+//!   as success.
+//! - A failed item is retried with an increasing delay, and is dropped after [`RETRIES_MAX`] retries.
+//! - The provisioner neither starts nor stops an informer that the caller passes to it. When the provisioner
+//!   stops, it removes its handler from that informer.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -32,13 +34,14 @@ use tokio::task::JoinSet;
 
 use crate::{storage::Storage, transcript::Transcript};
 
-/// The annotation on a volume with the name of its provisioner.
+/// Annotation of a volume that contains the name of the provisioner that created the volume.
 pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
-/// Maximum retries of an item; the default of the provisioners of Kubernetes' storage group.
+/// Maximum number of retries of a claim or volume; the default of kubernetes-sigs'
+/// `sig-storage-lib-external-provisioner`.
 const RETRIES_MAX: u32 = 15;
 
-/// Configures a provisioner.
+/// Builds a [`ProvisionController`] from its settings.
 pub(crate) struct Builder {
     client: Client,
     name: String,
@@ -48,9 +51,9 @@ pub(crate) struct Builder {
     claims: Option<SharedInformer<PersistentVolumeClaim>>,
 }
 
-/// A provisioner that is ready to run.
+/// A provisioner with its informers and queues, which has not started yet.
 pub(crate) struct ProvisionController {
-    /// Runs the provisioner's own informers.
+    /// Factory of the informers that the provisioner itself starts and stops.
     factory: SharedInformerFactory,
     claims: SharedInformer<PersistentVolumeClaim>,
     volumes: SharedInformer<PersistentVolume>,
@@ -61,7 +64,7 @@ pub(crate) struct ProvisionController {
     provisioner: Arc<Provisioner>,
 }
 
-/// The state that the workers share: caches to read and clients to write.
+/// The name, caches and clients that all workers share.
 struct Provisioner {
     name: String,
     claims: Lister<PersistentVolumeClaim>,
@@ -72,7 +75,7 @@ struct Provisioner {
     output: Transcript,
 }
 
-/// The queue that a worker processes.
+/// The kind of object in a worker's queue.
 #[derive(Clone, Copy)]
 enum Work {
     Claims,
@@ -82,7 +85,7 @@ enum Work {
 // === impl Builder ===
 
 impl Builder {
-    /// Returns a builder of a provisioner for the classes that name it.
+    /// Creates a builder for the provisioner of the storage classes whose `provisioner` field is `name`.
     pub(crate) fn new(client: Client, name: &str, storage: Storage, output: Transcript) -> Self {
         Self {
             client,
@@ -94,13 +97,13 @@ impl Builder {
         }
     }
 
-    /// Sets the maximum number of claims, and of volumes, that are processed concurrently.
+    /// Sets the number of workers for claims, and the number of workers for volumes.
     pub(crate) fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// Uses the caller's informer of claims, which the provisioner does not run.
+    /// Sets an informer of claims that the caller starts and stops. By default, the provisioner has its own.
     pub(crate) fn claims(mut self, informer: SharedInformer<PersistentVolumeClaim>) -> Self {
         self.claims = Some(informer);
         self
@@ -136,7 +139,9 @@ impl Builder {
 // === impl ProvisionController ===
 
 impl ProvisionController {
-    /// Provisions until `shutdown` resolves; returns an error if its caches do not sync.
+    /// Provisions volumes until `shutdown` resolves.
+    ///
+    /// Returns an error if a cache does not sync.
     pub(crate) async fn run(self, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
         let (added, updated) = (self.claim_queue.clone(), self.claim_queue.clone());
         // The deletion of a claim needs no handler: it releases the volume, which is an update of the volume.
@@ -195,7 +200,7 @@ impl ProvisionController {
 // === impl Provisioner ===
 
 impl Provisioner {
-    /// Processes items until the queue is shut down.
+    /// Processes claims or volumes from the queue until the queue is shut down.
     async fn work(self: Arc<Self>, queue: RateLimitingQueue<ObjectName>, work: Work) {
         while let Some(item) = queue.get().await {
             let (name, failures) = (item.key(), item.requeues());
@@ -219,7 +224,8 @@ impl Provisioner {
         }
     }
 
-    /// Creates the volume of a claim that has none.
+    /// Creates a volume for the claim if the claim's class belongs to this provisioner and the claim has no
+    /// volume.
     async fn sync_claim(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(claim) = self.claims.find(name) else {
             return Ok(());
@@ -255,7 +261,7 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Removes a volume without a claim, and its disk.
+    /// Deletes a released volume and its disk if this provisioner created the volume.
     async fn sync_volume(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(volume) = self.volumes.find(name) else {
             return Ok(());
@@ -322,7 +328,7 @@ impl Provisioner {
     }
 }
 
-/// Returns the name of the one volume that a claim can have.
+/// Returns the name of a claim's volume, which is derived from the claim's uid.
 pub(crate) fn volume_name(claim: &PersistentVolumeClaim) -> String {
     format!("pvc-{}", claim.metadata.uid.as_deref().unwrap_or_default())
 }

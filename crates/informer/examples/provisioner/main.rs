@@ -1,16 +1,17 @@
-//! A provisioner: a controller that creates a volume for each claim to its class.
+//! A provisioner: a controller that creates a volume for each persistent volume claim, and deletes it after
+//! the claim.
 //!
-//! It removes the volume after the claim is deleted.
+//! - The provisioner reads three caches: of claims, volumes and storage classes. It starts to work when all
+//!   three are synced.
+//! - The caller can pass an informer of claims. The provisioner then neither starts nor stops that informer.
+//! - Caches may be stale and requests may fail. The provisioner retries, and creates no volume twice, even if
+//!   a second provisioner processes the same claim.
+//! - The provisioner ignores claims whose storage class names another provisioner.
 //!
-//! - It reads three caches, of claims, volumes and storage classes, and starts when all are synced.
-//! - It can use the caller's informer of claims, and then neither starts nor stops it.
-//! - Caches may be behind and requests may fail. It retries, and creates nothing twice, even if a second
-//!   provisioner processes the same claim.
-//! - It ignores claims to a class of another provisioner.
-//!
-//! `main.rs` runs the scenario, `controller.rs` is the provisioner, and `storage.rs` creates the disks.
-//! `binder.rs` replaces Kubernetes' own controller manager, which the embedded server does not have. On a
-//! cluster with a controller manager, the faster one binds a claim.
+//! `main.rs` runs the scenario, `controller.rs` contains the provisioner, and `storage.rs` creates the
+//! simulated disks. `binder.rs` binds claims to volumes, because the embedded server has no controller
+//! manager. On a cluster with a controller manager, either the binder or the controller manager binds a
+//! claim.
 //!
 //! `cargo run -p kube-informer --example provisioner [-- --kubeconfig FILE --context NAME]`
 
@@ -42,19 +43,19 @@ use self::{
     transcript::Transcript,
 };
 
-/// The provisioner of the foreign class.
+/// Provisioner named by the foreign storage class. No controller with this name runs.
 const OTHER_PROVISIONER: &str = "other.example.com";
 
-/// The label with which the scenario shows that a claim is watched.
+/// Label that the scenario sets on a claim to show that the informer of claims still receives events.
 const STATE: &str = "kube-informer-example/state";
 
-/// The classes of the claims.
+/// Names of the two storage classes: one for the provisioner of this run, one for [`OTHER_PROVISIONER`].
 struct Classes {
     ours: String,
     foreign: String,
 }
 
-/// The controllers that run beside the scenario until they are signalled to stop.
+/// The tasks of the binder and the provisioners, which run until the scenario signals them to stop.
 struct Company {
     stop: watch::Sender<bool>,
     tasks: JoinSet<anyhow::Result<()>>,
@@ -68,7 +69,7 @@ impl Company {
         }
     }
 
-    /// Resolves when the controllers are signalled to stop.
+    /// Returns a future that resolves when the controllers are signalled to stop.
     fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut told = self.stop.subscribe();
         async move {
@@ -77,7 +78,7 @@ impl Company {
         }
     }
 
-    /// Runs a step of the scenario; fails if a controller ends first.
+    /// Runs a part of the scenario. Returns an error if a controller ends before that part completes.
     async fn during(
         &mut self,
         play: impl Future<Output = anyhow::Result<()>>,
@@ -172,7 +173,8 @@ async fn show(cluster: &Cluster, ours: &Claims) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Deletes claims; their volumes and disks follow.
+/// Deletes the claims one by one, and waits until the volume of each is released and deleted. Checks that no
+/// disks remain.
 async fn delete(
     ours: &Claims,
     storage: &Storage,
@@ -204,7 +206,8 @@ async fn delete(
     Ok(())
 }
 
-/// Checks that the foreign claim is unchanged and that the foreign informer still runs.
+/// Checks that the claim of the foreign class has no volume, and that the informer that the caller owns still
+/// delivers events.
 async fn foreign_things_are_untouched(
     ours: &Claims,
     foreign: &PersistentVolumeClaim,
@@ -223,7 +226,7 @@ async fn foreign_things_are_untouched(
     output.shows(&[&changed]).await
 }
 
-/// Prints the state changes of claims.
+/// Registers handlers that print the changes of a claim's state, as returned by [`state`].
 fn tell_claims(
     claims: &SharedInformer<PersistentVolumeClaim>,
     output: Transcript,
@@ -241,7 +244,8 @@ fn tell_claims(
     Ok(())
 }
 
-/// Returns the printed state of a claim.
+/// Returns the text that is printed for a claim: the value of the label [`STATE`], or the bound volume.
+/// Returns `None` if there is neither.
 fn state(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
     let labelled = claim.labels().get(STATE);
     labelled.map(|state| state.replace('-', " ")).or_else(|| {
@@ -252,7 +256,7 @@ fn state(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
     })
 }
 
-/// Prints the state changes and deletions of volumes.
+/// Registers handlers that print the changes of a volume's phase, and its deletion.
 fn tell_volumes(
     volumes: &SharedInformer<PersistentVolume>,
     output: Transcript,

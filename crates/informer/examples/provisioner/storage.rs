@@ -1,6 +1,7 @@
-//! The storage of the volumes: creates and removes disks by name.
+//! Simulates storage: creates and removes the disks that volumes refer to.
 //!
-//! Guarantees: both operations are idempotent, so a caller can repeat a call whose result it lost.
+//! Guarantees: creating and removing a disk is idempotent, so a caller can repeat a call without knowing the
+//! result of the previous call.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,15 +13,16 @@ use k8s_openapi::api::core::v1::HostPathVolumeSource;
 use parking_lot::Mutex;
 use tokio::sync::Barrier;
 
-/// The label with the number of failures before a claim receives its disk.
+/// Label of a claim with the number of times that the creation of the claim's disk fails.
 pub(crate) const FAILURES: &str = "kube-informer-example/failures";
 
-/// The label of claims for which the first two provisioners wait for each other.
+/// Label of claims for which the first two calls of [`Storage::provide`] wait for each other.
 ///
-/// Neither provisioner can then see the volume of the other one in its cache.
+/// The two calls come from two provisioners. Neither provisioner's cache contains the volume of the other
+/// provisioner yet.
 pub(crate) const RACE: &str = "kube-informer-example/race";
 
-/// Storage that several provisioners share; clones share the same disks.
+/// The simulated storage. Clones share the same disks, so that several provisioners can use them.
 #[derive(Clone)]
 pub(crate) struct Storage {
     state: Arc<Mutex<State>>,
@@ -31,7 +33,7 @@ pub(crate) struct Storage {
 struct State {
     disks: BTreeSet<String>,
     failures: BTreeMap<String, u32>,
-    /// The disks for which two provisioners have waited for each other.
+    /// Names of the disks for which two calls of [`Storage::provide`] have waited for each other.
     raced: BTreeSet<String>,
 }
 
@@ -43,7 +45,8 @@ impl Storage {
         }
     }
 
-    /// Creates a disk if none of this name exists, and returns its location.
+    /// Creates the disk `name` if it does not exist, and returns its location. `labels` are those of the
+    /// claim.
     pub(crate) async fn provide(
         &self,
         name: &str,
@@ -67,12 +70,12 @@ impl Storage {
         })
     }
 
-    /// Removes the disk of this name, if it exists.
+    /// Removes the disk `name` if it exists.
     pub(crate) fn remove(&self, name: &str) {
         self.state.lock().disks.remove(name);
     }
 
-    /// Returns the names of all disks in order.
+    /// Returns the names of all disks in ascending order.
     pub(crate) fn disks(&self) -> Vec<String> {
         self.state.lock().disks.iter().cloned().collect()
     }

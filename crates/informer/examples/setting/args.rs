@@ -1,4 +1,5 @@
-//! The arguments that every example accepts, including those that need no cluster.
+//! Parses the arguments `--kubeconfig` and `--context`, which all examples accept, even those that use no
+//! cluster.
 
 use std::{env, path::PathBuf};
 
@@ -7,10 +8,10 @@ use anyhow::{Context, bail};
 const USAGE: &str =
     "usage: [--kubeconfig FILE] [--context NAME]; without arguments an embedded server is used";
 
-/// Returns the kubeconfig file and the context from the program's arguments.
+/// Returns the path of the kubeconfig file and the name of the context; `None` for a missing argument.
 ///
 /// # Errors
-/// An argument is unknown or has no value.
+/// Returns an error if an argument is unknown or has no value.
 pub(crate) fn parse() -> anyhow::Result<(Option<PathBuf>, Option<String>)> {
     let (mut kubeconfig, mut context) = (None, None);
     let mut args = env::args().skip(1);

@@ -1,7 +1,7 @@
-//! The cluster of an example: the one that its arguments name, or an embedded API server.
+//! Connects an example to the cluster in its arguments, or to an embedded API server if there are no
+//! arguments.
 //!
-//! Without arguments, an example needs no cluster. The embedded server listens on a free loopback port, so the
-//! example uses real HTTP.
+//! The embedded server listens on a free loopback port, so the example uses real HTTP.
 
 pub(crate) mod args;
 
@@ -15,22 +15,24 @@ use kube_client::{
 use kube_informer_apiserver::{Listening, Server};
 use tokio::time::timeout;
 
-/// Maximum wait for the first response; a distant cluster takes about a second.
+/// Maximum time to wait for the cluster's first response. A distant cluster needs about a second.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The cluster that an example uses.
+/// A client of the example's cluster, and the embedded server if the example runs one.
 pub(crate) struct Cluster {
     client: Client,
     embedded: Option<Listening>,
 }
 
 impl Cluster {
-    /// Returns the cluster of the program's arguments, or `server` on its own port without arguments.
+    /// Connects to the cluster in the program's arguments. Without arguments, starts `server` on a free port.
     ///
-    /// With `--context` alone, it reads the same files as kubectl: `$KUBECONFIG`, then `~/.kube/config`.
+    /// With only `--context`, the kubeconfig files are those of kubectl: `$KUBECONFIG`, or else
+    /// `~/.kube/config`.
     ///
     /// # Errors
-    /// An argument is unknown, the kubeconfig is not usable, or the cluster does not respond.
+    /// Returns an error if an argument is unknown, the kubeconfig is invalid, or the cluster does not
+    /// respond.
     pub(crate) async fn from_args(server: Server) -> anyhow::Result<Self> {
         let (config, embedded) = match args::parse()? {
             (None, None) => {
@@ -52,7 +54,7 @@ impl Cluster {
         self.client.clone()
     }
 
-    /// Shuts down the embedded server, if there is one.
+    /// Shuts down the embedded server if the example runs one.
     pub(crate) async fn close(self) {
         if let Some(listening) = self.embedded {
             listening.shutdown().await;

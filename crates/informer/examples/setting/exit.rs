@@ -1,8 +1,8 @@
-//! The exit of an example: an error prints one line and sets a non-zero exit code.
+//! Converts an example's result to an exit code, and prints an error as one line.
 
 use std::process::ExitCode;
 
-/// Returns the exit code; prints an error with its causes and without a backtrace.
+/// Returns the exit code for `result`. Prints an error and its causes as one line to standard error.
 pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

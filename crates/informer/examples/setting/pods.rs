@@ -1,10 +1,11 @@
-//! The pods that an example creates, changes and deletes.
+//! Creates, changes and deletes the pods of an example.
 //!
 //! Guarantees:
 //!
-//! - The pods are in namespace `default` and have [`LABEL`] with the example's name. No other pods are changed.
-//! - The pods never run: no scheduler assigns them, so no node pulls an image, and a deletion is immediate. A
-//!   real API server first marks a pod as deleted, which is an update before the deletion.
+//! - The pods are in the namespace `default`, and their label [`LABEL`] has the example's name as value. No
+//!   other pods are changed.
+//! - The pods never run, because they name a scheduler that does not exist. A deletion has no grace period. A
+//!   real API server may still send an update with a deletion timestamp before the deletion event.
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Pod;
@@ -14,17 +15,17 @@ use kube_client::{
 };
 use serde_json::json;
 
-/// The label with the name of the example that owns the pod.
+/// Label of the pods. The value is the name of the example that created the pod.
 pub(crate) const LABEL: &str = "kube-informer-example";
 
-/// The pods of one example.
+/// The pods of one example in the namespace `default`.
 pub(crate) struct Pods {
     api: Api<Pod>,
     example: &'static str,
 }
 
 impl Pods {
-    /// Removes the pods of an earlier failed run, and starts without pods.
+    /// Deletes the pods that an earlier failed run of the example left on the cluster.
     pub(crate) async fn new(client: Client, example: &'static str) -> anyhow::Result<Self> {
         let api = Api::namespaced(client, "default");
         let pods = Self { api, example };
@@ -32,7 +33,7 @@ impl Pods {
         Ok(pods)
     }
 
-    /// Creates a pod and returns it as stored.
+    /// Creates a pod and returns it as the server stored it.
     pub(crate) async fn create(&self, name: &str) -> anyhow::Result<Pod> {
         let pod = serde_json::from_value(json!({
             "metadata": {"name": name, "labels": {LABEL: self.example}},
@@ -45,21 +46,21 @@ impl Pods {
         created.with_context(|| format!("can't create pod {name}"))
     }
 
-    /// Sets a label of a pod and returns the pod as stored.
+    /// Sets a label of a pod and returns the pod as the server stored it.
     pub(crate) async fn label(&self, name: &str, key: &str, value: &str) -> anyhow::Result<Pod> {
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
         let patched = self.api.patch(name, &PatchParams::default(), &patch).await;
         patched.with_context(|| format!("can't label pod {name}"))
     }
 
-    /// Deletes a pod.
+    /// Deletes a pod without a grace period.
     pub(crate) async fn delete(&self, name: &str) -> anyhow::Result<()> {
         let deleted = self.api.delete(name, &at_once()).await;
         deleted.with_context(|| format!("can't delete pod {name}"))?;
         Ok(())
     }
 
-    /// Deletes all pods of the example.
+    /// Deletes all pods of the example without a grace period.
     pub(crate) async fn clear(&self) -> anyhow::Result<()> {
         let ours = ListParams::default().labels(&format!("{LABEL}={}", self.example));
         let deleted = self.api.delete_collection(&at_once(), &ours).await;

@@ -1,7 +1,6 @@
-//! The printed lines of an example.
+//! Prints and records the output lines of an example.
 //!
-//! Every line is recorded. The example can wait for expected lines, and fails if they are missing or in another
-//! order.
+//! The example can wait for expected lines. The wait fails if a line is missing or if the order differs.
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
@@ -10,12 +9,12 @@ use std::time::Duration;
 use anyhow::ensure;
 use tokio::{sync::watch, time::timeout};
 
-/// Maximum wait for a line; far longer than a distant cluster needs.
+/// Maximum time to wait for expected lines. A distant cluster needs far less.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The lines printed so far.
+/// The lines that the example has printed so far.
 ///
-/// Copies share the same transcript. It is never freed, so a handler can own a copy.
+/// Copies share the same lines. The memory is never freed, so every handler can own a copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Transcript {
     lines: &'static watch::Sender<Vec<String>>,
@@ -28,17 +27,18 @@ impl Transcript {
         }
     }
 
-    /// Prints a line.
+    /// Prints a line and records it.
     pub(crate) fn say(self, line: impl Into<String>) {
         let line = line.into();
         println!("{line}");
         self.lines.send_modify(|lines| lines.push(line));
     }
 
-    /// Waits until these lines have been printed in this order, possibly with other lines between them.
+    /// Waits until the lines in `expected` have been printed in this order. Other lines may be printed
+    /// between them.
     ///
     /// # Errors
-    /// The lines are not complete within [`TIMEOUT`]; the error names the first missing line.
+    /// Returns an error after [`TIMEOUT`]. The error contains the first line that is missing.
     pub(crate) async fn shows(self, expected: &[&str]) -> anyhow::Result<()> {
         let mut printed = self.lines.subscribe();
         let complete = printed.wait_for(|lines| missing(lines, expected).is_none());
@@ -49,7 +49,8 @@ impl Transcript {
     }
 }
 
-/// Returns the first line of `expected` that `lines` does not contain in order.
+/// Returns the first line of `expected` that is missing from `lines`, or `None` if `lines` contains all in
+/// this order.
 fn missing<'a>(lines: &[String], expected: &[&'a str]) -> Option<&'a str> {
     let mut lines = lines.iter();
     let mut expected = expected.iter().copied();

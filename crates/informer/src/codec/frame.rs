@@ -1,6 +1,8 @@
-//! [`Frame`] is one object or event of a body, and [`ListEnd`] holds the fields of a list besides its items.
+//! Defines the parts into which the body of a list or a watch is split.
 //!
-//! Guarantees: every size that a server determines has a maximum.
+//! [`Frame`] is one object or event, and [`ListEnd`] contains the fields of a list besides its items.
+//!
+//! Guarantees: each part of a body has a maximum size ([`Limit`]), which the server can't exceed.
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,7 +14,7 @@ use crate::limits::{LIST_ENVELOPE_BYTES, Limits};
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
     pub(crate) codec: Codec,
-    /// Bytes of the object; for an event of an unknown type, they can be any value.
+    /// Undecoded bytes of the list item or of the event's `object`. They can be any JSON value.
     pub(crate) bytes: Bytes,
 }
 
@@ -24,20 +26,21 @@ impl Frame {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// The object is an item of a list.
+    /// An item of a list.
     Item,
     Added,
     Modified,
     Deleted,
     Bookmark,
-    /// The server reports a failure inside the watch; the bytes are a `Status`.
+    /// An ERROR event, by which the server reports a failure of the watch; the frame's bytes are a `Status`.
     Error,
     Unknown(String),
 }
 
 impl FrameKind {
-    /// Whether the frame carries an object of the informer's kind, and not a bookmark, an error or an unknown
-    /// event.
+    /// Returns whether the frame contains an object of the informer's kind.
+    ///
+    /// Bookmarks, errors and unknown events contain none.
     pub(crate) fn is_of_object(&self) -> bool {
         match self {
             Self::Item | Self::Added | Self::Modified | Self::Deleted => true,
@@ -56,13 +59,13 @@ pub(crate) struct ListEnd {
     pub(crate) remaining_item_count: Option<i64>,
 }
 
-/// Why the body of a list or a watch can't be split into frames.
+/// The reason why the body of a list or a watch can't be split into frames.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SplitError {
     /// The body is not a list or a watch in the requested format, or exceeds a limit.
     #[error("{0}")]
     Malformed(String),
-    /// The body ended before the list or the event did.
+    /// The body ended before the end of the list, or inside an event.
     #[error("{0}")]
     EndedEarly(&'static str),
 }
@@ -71,12 +74,12 @@ pub(super) fn malformed(what: impl Into<String>) -> SplitError {
     SplitError::Malformed(what.into())
 }
 
-/// The maximum size of one part of a body.
+/// The maximum size of one part of a response body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
-    /// The maximum bytes of an item of a list, or of an event of a watch.
+    /// Maximum number of bytes of an item of a list, or of an event of a watch.
     Object(usize),
-    /// The maximum bytes of a list's fields besides its items, which is [`LIST_ENVELOPE_BYTES`].
+    /// The part is all fields of a list besides its items, with at most [`LIST_ENVELOPE_BYTES`] bytes.
     Envelope,
 }
 
@@ -100,13 +103,15 @@ impl Default for Limit {
     }
 }
 
-/// A buffer for the item, field or event that has begun in an earlier chunk of the body and has not ended.
+/// Buffer for an item, field or event that began in an earlier chunk of the body and has not ended yet.
 #[derive(Debug, Default)]
 pub(super) struct Carry(BytesMut);
 
 impl Carry {
-    /// Returns all bytes of the buffered item, field or event: the bytes from earlier chunks, then `rest`.
-    /// Copies only if there are bytes from earlier chunks.
+    /// Returns all bytes of the buffered item, field or event, and empties the buffer.
+    ///
+    /// The result contains the bytes from earlier chunks, then `rest`. Without bytes from earlier chunks,
+    /// nothing is copied.
     pub(super) fn complete(&mut self, rest: Bytes, limit: Limit) -> Result<Bytes, SplitError> {
         if self.0.is_empty() {
             limit.check(rest.len())?;

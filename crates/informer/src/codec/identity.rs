@@ -1,4 +1,5 @@
-//! [`Identity`] holds the fields that identify an object, and its labels.
+//! Reads the fields that identify an object ([`Identity`]) and the object's labels, without decoding the
+//! object.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -8,8 +9,9 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The metadata that identify an object of any kind: name, namespace, uid, revision and labels. They are read
-/// from an object that is not decoded yet or does not decode.
+/// The metadata that identify an object of any kind: name, namespace, uid, revision and labels.
+///
+/// These metadata are read before the object is decoded, and also from an object that does not decode.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Identity<'a> {
     #[serde(default, borrow)]
@@ -29,10 +31,11 @@ pub(crate) struct IdentityMetadata<'a> {
     pub(crate) resource_version: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "labels_if_they_are")]
     pub(crate) labels: Pairs<'a>,
-    /// Raw JSON of the field, which locates the field when it is pruned.
+    /// Raw JSON of the annotations, as a slice of the object's JSON; pruning finds the field by this slice.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) annotations: Option<&'a [u8]>,
-    /// Raw JSON of the field, which locates the field when it is pruned.
+    /// Raw JSON of the managed fields, as a slice of the object's JSON; pruning finds the field by this
+    /// slice.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) managed_fields: Option<&'a [u8]>,
 }
@@ -55,9 +58,9 @@ fn as_it_stands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'d
     Ok(value.map(|value| value.get().as_bytes()))
 }
 
-/// Deserializes labels. Invalid labels are read as no labels, so that the object keeps its name.
+/// Deserializes labels. Invalid labels count as no labels, so the rest of the identity can still be read.
 fn labels_if_they_are<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<'de>, D::Error> {
-    // As raw text: labels nested too deep would not decode as a value.
+    // Labels that are nested too deep do not decode as a value, so they are first read as raw text.
     let labels = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(labels.get()).unwrap_or_default())
 }
@@ -96,8 +99,8 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 }
 
 impl<'a> Identity<'a> {
-    /// Returns the raw JSON of `annotations` and `managedFields`, the fields that are usually pruned, each
-    /// with its name.
+    /// Returns name and raw JSON of `annotations` and of `managedFields`, the two fields that are usually
+    /// pruned.
     pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a [u8]>); 2] {
         let IdentityMetadata {
             annotations,

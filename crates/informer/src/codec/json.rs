@@ -1,8 +1,9 @@
 //! Reads lists, watches and objects of the Kubernetes API in JSON.
 //!
-//! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept chunks that end anywhere, and return items and
-//! events that borrow from the chunk where possible. Objects in the form that API servers write are read in
-//! place; a parser reads all others, with the same result.
+//! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept a body in chunks that end at any byte. The items
+//! and events that they return share the memory of the chunk where possible. The kind and identity of an
+//! object in the form that API servers write are read without a JSON parser; a parser reads other forms, with
+//! the same result.
 
 mod cut;
 mod fast_path;
@@ -19,10 +20,10 @@ use serde::Deserialize;
 
 use super::{Expected, Identity, IdentityMetadata, Named};
 
-/// First bytes of a list item that states no kind.
+/// First bytes of a list item without a kind, as API servers write it.
 const ITEM: &[u8] = br#"{"metadata":"#;
 
-/// The text between kind and metadata in an object whose first fields are its kind and API version.
+/// The JSON text between an object's first two fields (kind and API version) and the value of `metadata`.
 const METADATA: &[u8] = br#","metadata":"#;
 
 pub(super) fn begins_with_metadata(json: &[u8]) -> Option<usize> {
@@ -82,8 +83,9 @@ pub(super) fn identity_in_place(json: &[u8]) -> Option<Identity<'_>> {
     in_place.or_else(|| serde_json::from_slice(json).ok())
 }
 
-/// Returns the byte position of the value of the object's `metadata`, if only fields without nested maps or
-/// arrays precede it.
+/// Returns the byte position of the value of the object's `metadata`.
+///
+/// Returns `None` if a field that contains a map or an array precedes `metadata`.
 fn metadata_at(json: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""metadata":"#;
     let at = memmem::find(json, KEY)?;

@@ -1,5 +1,6 @@
-//! [`Expected`] is the kind that an informer's objects must have, and [`Named`] is the kind that an object
-//! states.
+//! Compares the kind in an object with the kind that the informer expects.
+//!
+//! [`Expected`] is the expected kind, and [`Named`] is the result of the comparison.
 
 use crate::limits::one_line;
 
@@ -7,23 +8,26 @@ use crate::limits::one_line;
 pub(crate) struct Expected {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// Whether the informer requests only the metadata of objects. Then the kind `PartialObjectMetadata` is
-    /// accepted too; a server without support for it sends whole objects.
+    /// Whether the informer requests only the metadata of objects.
+    ///
+    /// In this case, the kind `PartialObjectMetadata` is accepted too.
+    /// The expected kind is still accepted, because a server that does not support metadata-only requests
+    /// sends whole objects.
     pub(super) metadata_only: bool,
-    /// The texts with which the JSON of an object of this kind can begin, as API servers write it.
+    /// The texts with which API servers begin the JSON of an object of this kind.
     pub(super) beginnings: Vec<String>,
-    /// The JSON text `"apiVersion":…,"kind":…`, which is inserted into an object that states no kind.
+    /// The JSON text `"apiVersion":…,"kind":…`, which is inserted into an object without a kind.
     pub(super) stamp: String,
 }
 
-/// The kind that an object states, compared with the kind that is expected.
+/// Result of comparing the API version and kind in an object with the expected ones.
 pub(crate) enum Named {
-    /// The object states the expected kind. The number is the byte position of the value of `metadata`, if it
-    /// is known.
+    /// The object has the expected kind. The number is the byte position of the value of `metadata`, if
+    /// known.
     Expected(Option<usize>),
-    /// The object states no kind, or its kind is invalid.
+    /// The object has no kind, or the kind can't be read.
     Nothing,
-    /// The object states another kind; the text is its API version and kind.
+    /// The object has another kind; the text is the API version and kind of the object.
     Other(String),
 }
 
@@ -70,5 +74,5 @@ impl Expected {
     }
 }
 
-/// Maximum bytes of an object's API version and kind in an error message.
+/// Maximum number of bytes of an object's API version and kind in an error message.
 const KIND_BYTES: usize = 128;

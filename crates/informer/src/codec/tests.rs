@@ -1,4 +1,4 @@
-//! Tests of content types, and of pruning with a known identity.
+//! Tests the detection of content types, and pruning with an identity that was already read.
 
 use k8s_openapi::api::core::v1::Pod;
 

@@ -1,16 +1,17 @@
-//! [`Unfit`] describes why bytes do not decode as an object, without a quote of the object's values.
+//! Describes why the bytes of an object do not decode ([`Unfit`]), without quoting the object's values.
 
 use serde::de::DeserializeOwned;
 
-/// Why bytes do not decode as an object: the path of the invalid field, and the reason.
+/// The reason why an object does not decode, with the path of the invalid field.
 #[derive(Debug)]
 pub(crate) struct Unfit {
     pub(crate) field: String,
     pub(crate) reason: String,
 }
 
-/// Finds the field at which `json` does not fit the type `K`, and describes `error`. serde's own messages
-/// quote the value, which may be secret.
+/// Finds the field at which `json` does not match the type `K`, and describes `error`.
+///
+/// The description omits serde's message, which quotes the value, because the value may be secret.
 pub(super) fn locate<K: DeserializeOwned>(json: &[u8], error: &serde_json::Error) -> Unfit {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     let field = match serde_path_to_error::deserialize::<_, K>(&mut deserializer) {

@@ -1,4 +1,4 @@
-//! [`ConsistencyCheck`], a [`Guest`] of the controller: periodically compares the store with the server.
+//! Periodically compares the store of an informer with the server ([`ConsistencyCheck`]).
 //!
 //! If the objects of a source differ, the check requests a new list from the source's reflector.
 //!
@@ -31,8 +31,9 @@ use crate::{
     },
 };
 
-/// Minimum interval between checks; shorter intervals are raised to this value. For each check, the server
-/// handles a complete list.
+/// Minimum interval between checks; shorter intervals are raised to this value.
+///
+/// The minimum limits the load of the server, which handles a complete list for each check.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
 
 /// Delay between two attempts to get a snapshot.
@@ -44,11 +45,10 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of attempts to get a snapshot for one check.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum number of rounds of checks between two requested lists, for a difference that lists do not
-/// resolve.
+/// Maximum number of rounds of checks between two requested lists, while the same difference persists.
 const GAP_MAX: u32 = 64;
 
-/// Runs the periodic checks of one informer.
+/// Periodically compares the store of one informer with the server; runs as a [`Guest`] of the controller.
 pub(crate) struct ConsistencyCheck<K> {
     every: Duration,
     sources: Vec<Source>,
@@ -72,7 +72,7 @@ struct Source {
 /// can't distinguish these cases, so it requests further lists at increasing intervals.
 struct ListedFor {
     fingerprint: u64,
-    /// Number of rounds of checks between two requested lists.
+    /// Number of rounds of checks from one requested list to the next.
     gap: u32,
     /// Number of rounds of checks since the last requested list.
     rounds: u32,
@@ -87,7 +87,8 @@ impl ListedFor {
         }
     }
 
-    /// Records a round in which the check found the same difference. Returns whether to request another list.
+    /// Records a round in which the check found the same difference, and returns whether to request another
+    /// list.
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -100,8 +101,8 @@ impl ListedFor {
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
-    /// Takes the source and the request limits of each reflector, and connects the signal that requests a new
-    /// list.
+    /// Copies the source and the request limits of each reflector, and gives each reflector a signal for new
+    /// lists.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();
@@ -124,7 +125,7 @@ impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
 }
 
 impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
-    /// Creates the guest that checks at this interval; `None` if the interval is zero.
+    /// Creates a guest that checks at the interval `every`; returns `None` if the interval is zero.
     pub(crate) fn guest(
         every: Duration,
         commands: &mpsc::UnboundedSender<Command<K>>,
@@ -155,7 +156,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
     /// Returns a random pause before the next round of checks, between half the interval and the whole
     /// interval.
     ///
-    /// Informers that started at the same time thus do not send their requests at the same time.
+    /// Random pauses spread the requests of informers that started at the same time.
     fn pause(&mut self) -> Duration {
         let half = self.every / 2;
         half + half.mul_f64(self.rng.f64())
@@ -187,8 +188,9 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Returns a snapshot in which the objects of each source match the source's revision; `None` if none is
-    /// available.
+    /// Requests a snapshot in which the objects of each source match the source's revision.
+    ///
+    /// Returns `None` if no such snapshot becomes available.
     async fn settled(&self) -> Option<Snapshot<K>> {
         for _ in 0..SETTLE_TRIES {
             match settled_snapshot(&self.commands).await {

@@ -1,4 +1,4 @@
-//! The differences that a comparison distinguishes, in a store that is filled by hand.
+//! Tests the differences that a comparison distinguishes, in a store that the tests fill.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
@@ -27,7 +27,7 @@ fn object(name: &str, uid: &str, revision: u64) -> Object<ConfigMap> {
     .unwrap()
 }
 
-/// A store in which each source has brought what it lists, at revision 9.
+/// Returns a store with one source per list in `lists`. Each source has listed its objects at revision 9.
 fn store(lists: &[&[(&str, &str, u64)]]) -> IndexerWriter<ConfigMap> {
     let (_, mut writer) = indexer::new(Indexers::new()).unwrap();
     for (source, list) in (0..).map(SourceId::new).zip(lists) {

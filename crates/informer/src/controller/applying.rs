@@ -1,10 +1,10 @@
 //! Adds changes to the queue and applies batches to the store, for the informer's loop.
 //!
-//! The loop's thread applies small batches. Lists are applied on the pool for blocking work, because they
-//! would delay other tasks of the loop's thread.
+//! The loop's thread applies small batches. Long lists are applied on the thread pool for blocking work,
+//! because they would delay other tasks of the loop's thread.
 //!
-//! Guarantees: batches are applied one after the other, whichever thread applies them, and each becomes
-//! visible to readers as a whole. The loop waits for each batch.
+//! Guarantees: batches are applied one after the other, on the loop's thread or the pool, and each batch
+//! becomes visible to readers as a whole. The loop waits for each batch.
 
 use std::ops::{Deref, DerefMut};
 
@@ -44,7 +44,7 @@ impl<T> DerefMut for Lent<T> {
 }
 
 impl<T: Send + 'static> Lent<T> {
-    /// Runs `work` on the pool for blocking work, with exclusive access to this component, and waits for the
+    /// Runs `work` with exclusive access to the component on the pool for blocking work, and waits for the
     /// result.
     async fn lend<R: Send + 'static>(
         &mut self,
@@ -71,8 +71,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
         indexer.lend(move |indexer| indexer.apply(batch)).await
     }
 
-    /// Calls `take` with the queue and the known objects. Runs on the pool for blocking work if the number of
-    /// `objects` is large.
+    /// Calls `take` with the queue and the objects in the store.
+    ///
+    /// `objects` is the number of objects that `take` handles. If it is large, `take` runs on the pool for
+    /// blocking work.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
         objects: usize,
@@ -87,8 +89,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
     }
 }
 
-/// Reports changes to the metrics collector, if one is set, and returns them. Called before handlers receive
-/// the changes.
+/// Reports changes to the metrics collector, if a collector is set, and returns the changes.
+///
+/// The loop calls this function before handlers receive the changes.
 pub(super) async fn report_changes<K>(meter: Meter, changes: Vec<Change<K>>) -> Vec<Change<K>>
 where
     K: Send + Sync + 'static,
@@ -116,9 +119,9 @@ fn is_long_list<K>(change: &Change<K>) -> bool {
     }
 }
 
-/// Returns whether a batch affects enough objects to be applied on the pool for blocking work.
+/// Returns whether a batch is applied on the pool for blocking work: a list with many objects, or many deltas.
 ///
-/// A list also affects all stored objects, because the objects that it does not contain are deleted.
+/// A list also affects all stored objects, because objects that are not in the list are deleted.
 fn is_long<K>(batch: &Batch<K>, stored: usize) -> bool {
     let mut deltas = batch.deltas.iter();
     let has_list = deltas.any(|delta| match &delta.kind {

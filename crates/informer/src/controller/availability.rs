@@ -1,22 +1,22 @@
 //! Determines whether the server serves an informer's kind, and when to suspend and resume the reflectors.
 //!
-//! A kind counts as not served if its definition (its CRD) was deleted and the server
-//! responds to requests for the kind with 404. Neither condition is sufficient alone. The deletion may be
-//! outdated when it is received. A server also responds with 404 while it starts, or when it no longer serves
-//! one of several versions; the objects then still exist.
+//! A kind counts as not served if its definition (its CRD) was deleted and the server responds with 404 to
+//! requests for the kind. Neither condition is sufficient alone. The definition may exist again when the
+//! deletion is received. A server also responds with 404 while it starts, and for a version of the kind that
+//! it no longer serves; the objects then still exist.
 
 use tokio::sync::watch;
 
 use crate::reflector::NotServed;
 
-/// The last received state of the definition (the CRD) of a kind.
+/// The last received state of the definition of a kind (its CRD).
 #[cfg_attr(
     not(feature = "client"),
     expect(dead_code, reason = "only a factory follows definitions")
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Definition {
-    /// No definition was received. The kind may have none, such as a built-in kind.
+    /// No definition was received. A built-in kind, for example, has no definition.
     #[default]
     Unknown,
     /// The definition exists. This value is sent again after each change of the definition.
@@ -25,17 +25,16 @@ pub(crate) enum Definition {
     Deleted,
 }
 
-/// Whether the reflectors of an informer must list and watch, or stay suspended.
+/// Whether the reflectors of an informer run or are suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Availability {
-    /// The server may serve the kind: the reflectors restart at once.
+    /// The server may serve the kind. The reflectors restart immediately, and list and watch.
     Active,
-    /// The server does not serve the kind: the reflectors report that no objects exist, and send no requests.
+    /// The server does not serve the kind. The reflectors report that no objects exist, and send no requests.
     Dormant,
 }
 
-/// Follows the definition of a kind and the 404 responses to the reflectors, and determines the availability
-/// of the kind.
+/// Determines the availability of a kind from its definition and from 404 responses to the reflectors.
 pub(super) struct Following {
     definition: watch::Receiver<Definition>,
     not_served: NotServed,

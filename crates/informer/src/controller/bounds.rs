@@ -4,11 +4,12 @@ use crate::queue::BATCH;
 
 /// Maximum number of changes in the queue, and also in the channel from the reflectors to the queue.
 ///
-/// Reflectors wait while both are full. The value is two batches, client-go's limit of changes that wait for
-/// its handlers.
+/// Reflectors wait while both are full. The value is two batches, as in client-go, which limits changes that
+/// wait for handlers.
 pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 
-/// Limits the number of changes that the loop applies per iteration, and the number that wait for the loop.
+/// Limits of the informer's loop: for the changes applied per iteration, and for the changes that wait for
+/// the loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Maximum number of changes that the loop applies before it handles commands.
@@ -27,8 +28,9 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Returns how many changes the loop may receive from the channel while `queued` changes wait in the
-    /// queue.
+    /// Returns the number of changes that the loop may receive from the channel.
+    ///
+    /// `queued` is the number of changes in the queue.
     pub(super) fn room(self, queued: usize) -> usize {
         self.waiting.saturating_sub(queued).min(self.batch)
     }

@@ -1,8 +1,8 @@
-//! [`Config`]: builds a controller that passes deltas to a user-defined process function.
+//! Builds a controller that passes deltas to a user-defined process function ([`Config`]).
 //!
 //! A `Config` combines a reflector, a [`DeltaFifo`] and the function that receives the deltas of each key;
-//! [`ProcessLoop`] runs them. There are no handlers, store or indices; the process function provides them if
-//! needed.
+//! [`ProcessLoop`] runs them. Such a controller has no handlers, store or indices. The process function can
+//! provide them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -70,8 +70,8 @@ impl<K: Resource> Config<K> {
     ///
     /// The controller lists and watches with `reflector`, queues in `queue`, and calls `process` with all
     /// deltas of one key at a time, oldest first. `process` runs on the controller's task, so it must not
-    /// block. An error or a panic affects only this key. It is reported to the reflector's
-    /// [`on_error`](crate::reflector::ReflectorBuilder::on_error) as
+    /// block. An error or a panic of `process` affects only this key. The failure is reported to the
+    /// reflector's [`on_error`](crate::reflector::ReflectorBuilder::on_error) as
     /// [`Error::Process`](crate::reflector::Error::Process).
     #[doc(alias = "Process")]
     #[doc(alias = "ProcessFunc")]
@@ -97,9 +97,9 @@ impl<K: Resource> Config<K> {
     /// Sets the store of known objects, usually the [`Indexer`](crate::Indexer) that the process function
     /// writes to.
     ///
-    /// The queue compares each list with the known objects, to find deletions that the watch missed, and
-    /// takes the objects of a resync from them. Without known objects, a deletion between the end of a watch
-    /// and the next list is lost, and a resync has no effect.
+    /// The queue compares each list with the known objects, to find deletions that the watch missed. A resync
+    /// queues the known objects. Without known objects, a deletion between the end of a watch and the next
+    /// list is lost, and a resync has no effect.
     #[doc(alias = "KnownObjects")]
     pub fn known_objects(mut self, known: impl Known<K> + Send + Sync + 'static) -> Self {
         self.known = Some(Arc::new(known));
@@ -108,16 +108,15 @@ impl<K: Resource> Config<K> {
 
     /// Sets the resync period; zero, the default, disables resyncs.
     ///
-    /// A resync queues all known objects again, as
-    /// [`DeltaKind::Sync`](crate::reflector::DeltaKind::Sync), except keys with waiting deltas.
+    /// A resync queues all known objects again, as [`DeltaKind::Sync`](crate::reflector::DeltaKind::Sync),
+    /// except objects that have deltas in the queue.
     #[doc(alias = "FullResyncPeriod")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync.period = period;
         self
     }
 
-    /// Sets a function that decides, once per resync period, whether to resync; if it returns false, that
-    /// resync is skipped.
+    /// Sets a function that is called once per resync period, and returns whether to resync in this period.
     #[doc(alias = "ShouldResyncFunc")]
     pub fn should_resync(mut self, should_resync: impl FnMut() -> bool + Send + 'static) -> Self {
         self.resync.should_resync = Box::new(should_resync);
@@ -127,19 +126,21 @@ impl<K: Resource> Config<K> {
     /// Sets whether the deltas of a key are queued again after the process function fails or panics.
     ///
     /// The default is false: the deltas are dropped. If true, the deltas move to the end of the queue, and
-    /// later deltas of the same key follow them in order; no delta is merged or lost. When every waiting key
-    /// has failed since the last success, the controller pauses: 5 ms at first, doubled each time up to 30 s.
-    /// A new change or a resync ends the pause. The number of attempts is not limited.
+    /// later deltas of the same key follow them in order; no delta is merged or lost. The number of attempts
+    /// is not limited.
     ///
-    /// Deltas of a key that never succeeds stay queued. At 2,000 queued deltas the controller stops
-    /// receiving from the watch until some deltas are processed.
+    /// When every key in the queue has failed since the last success, the controller pauses: 5 ms at first,
+    /// then twice the previous pause, at most 30 s. A new change or a resync ends the pause.
+    ///
+    /// Deltas of a key that never succeeds stay queued. At 2,000 queued deltas the controller stops receiving
+    /// from the watch until some deltas are processed.
     #[doc(alias = "RetryOnError")]
     pub fn retry_on_error(mut self, retry: bool) -> Self {
         self.retry_on_error = retry;
         self
     }
 
-    /// Builds the controller.
+    /// Builds the controller with this configuration.
     #[doc(alias = "New")]
     pub fn build(self) -> ProcessLoop<K>
     where

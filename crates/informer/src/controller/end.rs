@@ -1,4 +1,4 @@
-//! [`Ended`], the result of a regular shutdown, and the functions that report how an informer's loop has
+//! Defines the result of a regular shutdown ([`Ended`]), and runs an informer's loop to report how the loop
 //! ended.
 //!
 //! Guarantees: if the loop panics, the failure is reported before the end of the informer.
@@ -16,12 +16,13 @@ use crate::{reflector::Reporter, status::FailureCause};
 #[non_exhaustive]
 pub struct Ended {
     /// Number of events that were discarded because handlers had not received them when the informer ended.
+    ///
     /// Zero if all waiting events were delivered before the deadline of
     /// [`drain_at_shutdown`](super::Controller::drain_at_shutdown).
     pub discarded: u64,
 }
 
-/// Reports the end of the informer to its status and its waiters when it is dropped.
+/// Reports the end of the informer when this guard is dropped: sets the status, and wakes waiting tasks.
 pub(super) struct GoneGuard(pub(super) Reporter, pub(super) Arc<Notify>);
 
 impl Drop for GoneGuard {
@@ -31,8 +32,9 @@ impl Drop for GoneGuard {
     }
 }
 
-/// Runs a part of the informer that must not end by itself. When it returns or panics, returns that as the
-/// cause of the informer's failure.
+/// Runs `work`, a part of the informer that must not end by itself.
+///
+/// Returns the cause of the informer's failure: `work` has returned or panicked.
 pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> FailureCause {
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(()) => FailureCause::Returned {
@@ -45,7 +47,7 @@ pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> Failur
 /// Name of the informer's loop in error messages.
 pub(super) const LOOP: &str = "the informer's loop";
 
-/// Runs the informer's loop to its end. Returns the cause if the loop panicked.
+/// Runs the informer's loop to its end. If the loop panics, returns the cause of the failure.
 ///
 /// The guard `gone` is dropped last, so all resources of the informer are released before the guard reports
 /// the end.

@@ -7,7 +7,7 @@ use super::{Command, Serving};
 use crate::object::ObjectName;
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Marks this object as broken, and also the objects of directly following [`Command::FoundBroken`]
+    /// Marks the object `name` as broken, and also the objects of directly following [`Command::FoundBroken`]
     /// commands.
     ///
     /// Many failed reads thus cause a single update of the store and the status. Returns the first received

@@ -1,12 +1,11 @@
-//! [`Guest`]: additional work of an informer beside its pipeline, such as the warm start and the consistency
-//! check.
+//! Defines [`Guest`], an additional task of an informer, such as the warm start or the consistency check.
 //!
 //! Guarantees to a guest: [`Guest::begin`] completes before any reflector runs, [`Guest::run`] is dropped at
 //! shutdown, and [`Guest::end`] is called while the loop still executes commands. A panic in `begin` or `run`
 //! fails the informer.
 //!
-//! The pipeline does not depend on guests. A guest reads snapshots ([`settled_snapshot`]), sends commands,
-//! and prepares reflectors before they start.
+//! Reflectors, queue, store and handlers do not depend on guests. A guest reads snapshots
+//! ([`settled_snapshot`]), sends commands, and prepares reflectors before they start.
 
 use std::future;
 
@@ -17,14 +16,17 @@ use super::{Command, InnerReflector};
 use crate::indexer::Snapshot;
 
 pub(crate) trait Guest<K>: Send + Sync {
-    /// Prepares the reflectors before they start.
+    /// Prepares the reflectors. The controller calls this method once, before the reflectors start.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()>;
 
-    /// Performs the guest's work while the reflectors run. The future may complete before they stop.
+    /// Performs the guest's work while the reflectors run. The future may complete before the reflectors
+    /// stop.
     fn run(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Starts the guest's final work after the reflectors have stopped, and returns a future for the part of
-    /// it that may run while the handlers end. Not called if the informer has failed.
+    /// Performs the guest's final work after the reflectors have stopped. Not called if the informer has
+    /// failed.
+    ///
+    /// The returned future, if any, performs the part of this work that may run while the handlers end.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         Box::pin(future::ready(None))
     }
@@ -35,7 +37,9 @@ pub(crate) trait Guest<K>: Send + Sync {
 pub(crate) enum NoSnapshot {
     /// The informer has not synced, so its cache is incomplete.
     NotSynced,
-    /// Changes wait in a queue that does not preserve their order, because the buffer of a handler is full.
+    /// The queue contains changes and does not preserve their order, so no snapshot matches a revision.
+    ///
+    /// The changes wait because the buffer of a handler is full.
     Unsettled,
     /// The informer has stopped.
     Stopped,

@@ -1,4 +1,4 @@
-//! [`Inbox`]: passes the changes of an informer's reflectors to its loop.
+//! Passes the changes of an informer's reflectors to the informer's loop ([`Inbox`]).
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use crate::{
     reflector::{Delta, ReflectorStore, StoreError},
 };
 
-/// The store that a reflector of an informer writes to: sends changes to the informer's loop, and reads its
-/// cache.
+/// The store to which an informer's reflectors write.
+///
+/// An `Inbox` sends their changes to the informer's loop, and reads the informer's cache.
 #[derive_where(Clone)]
 pub(crate) struct Inbox<K> {
     deltas: mpsc::Sender<Delta<K>>,

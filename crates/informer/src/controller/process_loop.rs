@@ -1,7 +1,7 @@
-//! [`ProcessLoop`]: runs a reflector and a user-defined process function.
+//! Runs a reflector and a user-defined process function ([`ProcessLoop`]).
 //!
-//! Guarantees: the process loop ends on request, or with the cause of its failure, and nothing runs
-//! afterwards. It does not spawn tasks.
+//! Guarantees: the process loop ends at shutdown, or returns the cause of its failure, and nothing runs
+//! afterwards. The loop does not spawn tasks.
 
 use std::future::Future;
 
@@ -25,15 +25,16 @@ const PROCESSING: &str = "the process loop";
 
 /// Runs a reflector and a process function; created by [`Config::build`](super::Config::build).
 ///
-/// [`run`](Self::run) consumes the loop, so it runs at most once.
+/// [`run`](Self::run) consumes this value, so a process loop runs at most once.
 #[must_use = "a controller does nothing until it runs"]
 #[derive_where(Debug)]
 pub struct ProcessLoop<K> {
     reflector: Reflector<K, Feed<K>>,
     #[derive_where(skip)]
     processing: Processing<K>,
-    /// Reports the end of the loop when it is dropped. This field is last, so the other fields are dropped
-    /// before it.
+    /// Guard that reports the end of the loop when the guard is dropped.
+    ///
+    /// This field is last, so the other fields are dropped before it.
     #[derive_where(skip)]
     stopped: Option<StoppedGuard>,
 }
@@ -61,7 +62,7 @@ where
         self.reflector.wait_for_sync()
     }
 
-    /// Returns a reader for the status, including the revision of the last received change.
+    /// Returns a reader for the controller's status, which contains the revision of the last received change.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn status(&self) -> StatusReader {
         self.reflector.status()
@@ -77,8 +78,8 @@ where
     /// server or of the process function do not end the controller.
     ///
     /// # Cancel safety
-    /// Dropping the future stops the controller at once. It does not interrupt a call of the process
-    /// function.
+    /// Dropping the future stops the controller at once. A call of the process function is not
+    /// interrupted.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         // Declared first, so it is dropped last.
         let _stopped = self.stopped;
@@ -103,8 +104,9 @@ where
     }
 }
 
-/// The store that the reflector writes to: sends changes to the process loop through a bounded channel, which
-/// slows the watch when it is full.
+/// The store to which the reflector of a process loop writes.
+///
+/// A `Feed` sends changes to the process loop through a bounded channel. A full channel delays the watch.
 pub(super) struct Feed<K> {
     deltas: mpsc::Sender<Delta<K>>,
     known: Option<Shared<K>>,

@@ -1,7 +1,7 @@
-//! [`Processing`]: passes deltas from the channel through a [`DeltaFifo`] to a process function.
+//! Passes deltas from a channel through a [`DeltaFifo`] to a process function ([`Processing`]).
 //!
-//! Guarantees: one task owns the queue and the function, so no locks are needed. A change of a key is not
-//! processed before an older change of the same key that is retried. Errors of the function do not block
+//! Guarantees: one task owns the queue and the process function, so no locks are needed. The changes of a key
+//! are processed in order, even if an older change is retried. Errors of the process function do not block
 //! other keys.
 //!
 //! This module does not store objects.
@@ -21,10 +21,12 @@ use crate::{
     reflector::{Delta, DeltaKind, Error, Reporter},
 };
 
-/// Initial pause after every waiting key has failed; the base delay of client-go's work queues.
+/// Length of the first pause after every key in the queue has failed; the base delay of client-go's work
+/// queues.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// Maximum pause after every waiting key has failed; the maximum backoff of client-go's reflector.
+/// Maximum length of a pause after every key in the queue has failed; the maximum backoff of client-go's
+/// reflector.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 pub(super) type Process<K> = Box<dyn FnMut(&Popped<K>) -> Result<(), ProcessError> + Send>;
@@ -42,13 +44,15 @@ pub(super) struct Processing<K> {
     pub(super) known: Shared<K>,
     pub(super) deltas: mpsc::Receiver<Delta<K>>,
     pub(super) report: Reporter,
-    /// Limits the logs about objects for which the queue's key function failed.
+    /// Limits the rate of logs about objects for which the queue's key function failed.
     pub(super) keyless: LogLimiter,
-    /// Limits the logs about failures of the process function.
+    /// Limits the rate of logs about failures of the process function.
     pub(super) unprocessed: LogLimiter,
     pub(super) resync: ResyncTimer,
-    /// Number of keys to pop from the queue until the last resync is processed. The next resync starts only
-    /// when this is 0. Otherwise resyncs could fill the queue, so that it accepts no new changes.
+    /// Number of keys to pop from the queue until the last resync is processed.
+    ///
+    /// The next resync starts only when this number is 0. Otherwise resyncs could fill the queue, so that it
+    /// accepts no new changes.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
 }
@@ -137,8 +141,9 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// Queues the known objects again. Changes that are already received are queued first, and the resync
-    /// skips their keys.
+    /// Queues the known objects again.
+    ///
+    /// Changes in the channel are queued first, and the resync skips the keys of all queued changes.
     fn resync(&mut self, bounds: Bounds) {
         self.resync.restart();
         if !(self.resync.should_resync)() {
@@ -154,7 +159,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
         self.resume();
     }
 
-    /// Returns the time at which processing resumes after failures; `None` if it is not paused.
+    /// Returns the time at which processing resumes after failures; `None` if processing is not paused.
     fn resumes(&self) -> Option<Instant> {
         self.retry.as_ref().and_then(|retry| retry.resumes)
     }
@@ -166,11 +171,12 @@ impl<K: Send + Sync + 'static> Processing<K> {
     }
 }
 
-/// Determines when the next resync is due. A resync queues all known objects again.
+/// Determines the time of the next resync, which queues all known objects again.
 pub(super) struct ResyncTimer {
     /// The resync period; zero disables resyncs.
     pub(super) period: Duration,
-    /// Time of the next resync; the first is one period after the start. `None` if resyncs are disabled.
+    /// Time of the next resync; `None` if resyncs are disabled. The first resync is one period after the
+    /// start.
     pub(super) due: Option<Instant>,
     pub(super) should_resync: Box<dyn FnMut() -> bool + Send>,
 }
@@ -181,7 +187,7 @@ impl ResyncTimer {
     }
 }
 
-/// The state of the retries after failures of the process function.
+/// State of the retries and pauses after failures of the process function.
 #[derive(Default)]
 pub(super) struct Retry {
     /// Number of failures of the process function since its last success or the last pause.
@@ -193,7 +199,8 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Records a failure, and starts a pause if each of the `waiting` changes in the queue may have failed.
+    /// Records a failure. Starts a pause if the number of failures has reached `waiting`, the number of
+    /// changes in the queue.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

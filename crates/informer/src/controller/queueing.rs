@@ -1,4 +1,4 @@
-//! Adds the changes of a reflector to a queue; only this module passes lists to [`Queue::replace`].
+//! Adds the changes and lists of a reflector to a queue.
 
 use crate::{
     limits::{MESSAGE_BYTES, one_line},
@@ -7,8 +7,9 @@ use crate::{
     reflector::{Delta, DeltaKind, Error},
 };
 
-/// Adds a change or a whole list to a queue. Skips objects for which the key function fails, and returns an
-/// error for each of them.
+/// Adds a change or a whole list to a queue.
+///
+/// Skips objects for which the queue's key function fails, and returns an error for each skipped object.
 pub(super) fn queue_delta<K>(
     queue: &mut dyn Queue<K>,
     delta: Delta<K>,

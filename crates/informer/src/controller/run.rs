@@ -1,4 +1,4 @@
-//! [`Controller::run`]: starts and stops the parts of an informer in order.
+//! Starts and stops the parts of an informer in order ([`Controller::run`]).
 //!
 //! Guarantees: reflectors stop before the loop, and the loop before the handlers. Every task has ended when
 //! `Controller::run` returns. The first cause of a failure is reported.
@@ -23,7 +23,7 @@ use crate::{
     status::{FailureCause, InformerError},
 };
 
-/// Name in error messages of the work that `Controller::run` does itself, outside of its tasks.
+/// Name, in error messages, of the work of guests, which `Controller::run` performs outside of its tasks.
 const RUN: &str = "a check, a save or a load";
 
 impl<K> Controller<K>
@@ -100,11 +100,10 @@ where
         }
     }
 
-    /// Runs the reflectors and the guests until `shutdown` resolves. Restarts the reflectors when the
-    /// availability of the kind changes.
+    /// Runs the reflectors and the guests until `shutdown` resolves.
     ///
-    /// The reflectors that still run when this function returns are left in `reflecting`; the caller stops
-    /// them.
+    /// Restarts the reflectors when the availability of the kind changes. Reflectors that still run when this
+    /// function returns are left in `reflecting`; the caller stops them.
     ///
     /// # Errors
     /// Returns the cause if a part of the informer fails.
@@ -187,7 +186,8 @@ async fn begin<K>(guests: &mut [Box<dyn Guest<K>>], reflectors: &mut [InnerRefle
     }
 }
 
-/// Runs all guests at the same time. Completes only if a guest panics, and returns the panic as the cause.
+/// Runs all guests concurrently. Completes only if a guest panics, and returns the panic as the cause of the
+/// failure.
 async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
     let running = guests.iter_mut().map(|guest| caught(guest.run()));
     match future::try_join_all(running).await {
@@ -196,7 +196,7 @@ async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
     }
 }
 
-/// Runs work of the informer, and converts a panic of it to an error.
+/// Runs `work`, a part of the informer, and returns a panic of `work` as an error.
 ///
 /// The user's `shutdown` future is not run by this function, so its panics propagate to the caller of
 /// [`Controller::run`].
@@ -205,7 +205,7 @@ async fn caught<T>(work: impl Future<Output = T>) -> Result<T, FailureCause> {
     worked.map_err(|panic| FailureCause::panicked(RUN, &*panic))
 }
 
-/// Returns the cause of the failure if the result of the loop's task is a failure.
+/// Returns the cause of the informer's failure if the task of the loop failed; `None` after a regular end.
 fn loop_end(ended: Result<Option<FailureCause>, JoinError>) -> Option<FailureCause> {
     ended.unwrap_or_else(|error| Some(cancelled(LOOP, &error)))
 }
@@ -217,8 +217,9 @@ fn ended_early(ended: Result<Option<FailureCause>, JoinError>) -> FailureCause {
     })
 }
 
-/// Returns the cause of the informer's failure after the runtime has cancelled the task of `part`. Tasks
-/// catch their panics, so a [`JoinError`] has no other reason.
+/// Returns the cause of the informer's failure after the runtime has cancelled the task of `part`.
+///
+/// Tasks catch their panics, so a [`JoinError`] always means a cancelled task.
 fn cancelled(part: &str, _: &JoinError) -> FailureCause {
     FailureCause::Cancelled {
         part: Arc::from(part),

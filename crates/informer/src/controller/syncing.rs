@@ -12,19 +12,22 @@ use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 
 /// The conditions that remain until a store loaded by a warm start counts as confirmed by the server.
 pub(super) struct Unconfirmed {
-    /// Sources whose reflector has sent nothing since the load. The first message of a reflector confirms
-    /// that its watch has resumed, or is a new list.
+    /// Sources whose reflector has sent nothing since the saved store was loaded.
+    ///
+    /// The first message of a reflector shows that its watch has resumed, or is a new list.
     sources: BTreeSet<SourceId>,
     /// Number of changes to pop from the queue until the first messages of all sources are in the cache.
+    ///
     /// Changes that were queued later are not counted, because the queue may never become empty.
     left_in_queue: usize,
-    /// Receives a reply when the loaded objects are in the store; `None` after the reply.
+    /// Channel for the reply when the loaded objects are in the store; `None` after the reply.
     filled: Option<oneshot::Sender<()>>,
 }
 
 impl Unconfirmed {
-    /// Records a message from the reflector of a source. `waiting` is the length of the queue after the
-    /// message was queued.
+    /// Records a message from the reflector of a source.
+    ///
+    /// `waiting` is the length of the queue after the message was queued.
     pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
         if self.sources.remove(&source) {
             self.left_in_queue = waiting;
@@ -38,6 +41,8 @@ impl Unconfirmed {
 
 impl<K: Send + Sync + 'static> Serving<K> {
     /// Queues the objects of a loaded store as the first lists of the sources.
+    ///
+    /// The informer is not synced until the server has confirmed these objects.
     pub(super) async fn fill(&mut self, lists: Vec<Delta<K>>, filled: oneshot::Sender<()>) {
         let sources = lists.iter().map(|list| list.source).collect();
         for list in lists {
@@ -50,12 +55,14 @@ impl<K: Send + Sync + 'static> Serving<K> {
         });
     }
 
-    /// Returns how many changes of single objects may be popped from the queue: as many as fit in the buffers
-    /// of all handlers.
+    /// Returns the number of changes of single objects that may be popped from the queue.
     ///
-    /// There is no limit while the queue contains a part of a first list, or, after a warm start, from the
-    /// first message of the last source until the informer has synced. Before that message the limit applies,
-    /// so that one silent source does not let the other sources overfill the buffers.
+    /// This number is the free capacity of the fullest handler buffer. It is unlimited in two cases:
+    /// - the queue contains a part of a first list;
+    /// - after a warm start, every source has sent its first message and the informer has not synced.
+    ///
+    /// While a source has not sent its first message, the limit applies, so the other sources can't overfill
+    /// the buffers.
     pub(super) fn room(&self) -> usize {
         let unconfirmed = self.unconfirmed.as_ref();
         let is_heard = unconfirmed.is_some_and(|unconfirmed| unconfirmed.sources.is_empty());
@@ -65,13 +72,12 @@ impl<K: Send + Sync + 'static> Serving<K> {
         self.parts.processor.room()
     }
 
-    /// Returns whether the first list of a source has been received but is not completely in the store.
+    /// Returns whether the first list of some source has been received but is not completely in the store.
     fn is_listing(&self) -> bool {
         self.listed.len() < self.arrived.len()
     }
 
-    /// Checks for two events, and reports each once: the loaded objects are in the store, and the informer
-    /// has synced.
+    /// Reports once that the loaded objects are in the store, and once that the informer has synced.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed
@@ -88,10 +94,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns whether the server has confirmed the loaded store, and the confirming changes are in the
-    /// cache.
+    /// Returns whether the server has confirmed the store that a warm start loaded.
     ///
-    /// Returns true if no store was loaded.
+    /// The confirming changes must also be in the cache. Returns true if no store was loaded.
     fn is_confirmed(&self) -> bool {
         let queue = &self.parts.queue;
         let Some(unconfirmed) = &self.unconfirmed else {

@@ -1,4 +1,4 @@
-//! One step of the loop: what a resync does with changes that have arrived and are not in the queue.
+//! Tests single steps of the informer's loop: resyncs, requests for snapshots, the sync, and long lists.
 
 use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;
@@ -30,7 +30,7 @@ fn pod(name: &str, revision: u64) -> Pod {
     }
 }
 
-/// A loop with one listener, which is due a resync, and where its changes come from.
+/// Returns a loop with one listener and an expired resync timer, and the sender of the loop's changes.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the one channel that has no bound"

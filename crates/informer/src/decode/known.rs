@@ -1,4 +1,7 @@
-//! [`KnownStates`] are the states of objects that a store already has, which a list need not decode again.
+//! Lets the decoder of a list reuse the objects of the store for items whose state the store already has.
+//!
+//! [`KnownStates`] finds an object in the store by name, uid and revision. The reuse is limited to one source
+//! (one list and watch of the informer). This module does not decode and does not change the store.
 
 use std::sync::Arc;
 
@@ -8,19 +11,21 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The states of the objects of one source that the store had when a list began.
+/// The objects of one source that were in the store when a list began; a source is one list and watch.
 #[derive_where(Clone)]
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
-    /// The current epoch of the source. A state from another epoch may differ from the server's state with
-    /// the same revision.
+    /// Epoch of the source when the list began; the source begins a new epoch when the server may have been
+    /// restored from a backup. A state from another epoch may differ from the server's state with the same
+    /// revision.
     pub(crate) epoch: Epoch,
 }
 
 impl<K> KnownStates<K> {
-    /// Returns the state in the store that has the same name, uid and revision as `identity`, if there is
-    /// one. It may be broken.
+    /// Returns the object in the store that has the name, uid and revision of `identity`, or `None`.
+    ///
+    /// The returned object may be broken, which means that the object failed to decode earlier.
     pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {
         let revision = ResourceVersion::of(identity);
         if revision.is_unset() {
@@ -41,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// A store with one object, from source 3.
+    /// A fake store that contains one object, which belongs to source 3.
     struct One(Object<ConfigMap>);
 
     impl Known<ConfigMap> for One {

@@ -1,5 +1,7 @@
-//! Creates objects from the JSON of a saved store, in the form in which the cache stores objects. For a
-//! packed or lazy cache, the objects are not decoded.
+//! Restores objects from the JSON that an informer saved for a warm start.
+//!
+//! Each restored object has the form in which the cache stores objects: decoded, or as JSON bytes. A packed
+//! or lazy cache stores JSON bytes, so an object restored for such a cache is not decoded.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -11,9 +13,10 @@ use crate::{
 };
 
 impl<K: Resource + DeserializeOwned> Decoder<K> {
-    /// Creates an object from its saved JSON, with its saved name and revision. The object was pruned and
-    /// transformed before it was saved. Returns `None` if the cache stores decoded objects and the JSON does
-    /// not decode.
+    /// Creates an object from its saved JSON, with its saved name and revision.
+    ///
+    /// The saved JSON is already pruned and transformed. Returns `None` if the cache stores decoded objects
+    /// and the JSON does not decode.
     pub(crate) fn restored(
         &self,
         name: ObjectName,

@@ -1,4 +1,4 @@
-//! Tests of valid and invalid objects of a server.
+//! Tests of the decoder with valid and invalid objects as a server can send them.
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
@@ -191,7 +191,7 @@ fn an_empty_item_of_a_dynamic_list_is_unreadable() {
     }
 }
 
-/// Returns nested lists.
+/// Returns a JSON value of `depth` arrays, each inside the previous one.
 fn nested(depth: usize) -> String {
     "[".repeat(depth) + &"]".repeat(depth)
 }

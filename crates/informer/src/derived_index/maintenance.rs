@@ -1,12 +1,19 @@
-//! [`Maintenance`]: updates a derived index after a change of either cache.
+//! Updates a derived index after changes of the two caches from which the index is computed.
 //!
-//! After a change of either cache, [`Maintenance::update`] leaves the index as if the affected objects had
-//! been evaluated when that change was in its cache, or later. Two rules guarantee this:
+//! A derived index has two handlers. One handler receives the events of the indexed objects. The other
+//! handler receives the events of their dependencies, which are the objects on which an indexed object
+//! depends. Each handler calls [`Maintenance`] to evaluate the affected objects from the current caches.
+//! After the handlers have handled an event, the index contains the result of an evaluation that read the
+//! caches with that change, or newer caches. Two rules guarantee this:
 //!
-//! - Both handlers may evaluate the same object at the same time, and the result from the older caches must
-//!   not be written last. So a handler claims the object. The other handler waits, then evaluates it again.
-//! - The dependencies of an object are recorded before they are looked up. If the lookup misses a change,
-//!   the other handler receives that change later and finds the object by the recorded dependencies.
+//! - A handler locks an object with a [`Claim`] before it evaluates the object. If the other handler has
+//!   locked the same object, the handler waits, and then evaluates the object from the caches of that time.
+//!   So the result from older caches is never written last.
+//! - The dependencies of an object are recorded before they are read from the cache. If that read misses a
+//!   change of a dependency, the handler of the dependencies receives the change later and finds the object
+//!   by the recorded dependency.
+//!
+//! This module does not register the handlers; its parent module registers them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,22 +33,25 @@ use crate::{
 
 /// Function that returns the names of the objects that an object depends on.
 pub(super) type DependsOn<K> = Box<dyn Fn(&K) -> Result<Vec<ObjectName>, String> + Send + Sync>;
-/// Function that returns the values of an object, given the dependencies that were found.
+/// Function that returns the values of an object; its second argument contains the dependencies that exist.
 pub(super) type ValuesOf<K, O> =
     Box<dyn Fn(&K, &[Arc<O>]) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
-/// The content of a derived index, and the objects that its handlers have claimed for an update.
+/// The content of a derived index, and the names of the objects that a handler is currently evaluating.
+///
+/// The handlers of the index write the content, and readers copy parts of it.
 #[derive(Default)]
 pub(super) struct Board {
     kept: Mutex<Kept>,
-    /// Notifies the handler that waits for a claim. There are two handlers, so at most one waits.
+    /// Notified when a handler releases the claim of an object. The index has two handlers, so at most one
+    /// waits.
     released: Notify,
 }
 
 #[derive(Default)]
 struct Kept {
     values: Postings,
-    /// Index of the objects by the names of their dependencies.
+    /// Index of the objects by the names of the objects on which they depend.
     dependencies: Postings,
     errors: BTreeMap<ObjectName, IndexError>,
     claimed: BTreeSet<ObjectName>,
@@ -49,7 +59,7 @@ struct Kept {
 }
 
 impl Board {
-    /// Returns a copy of the index of objects by value.
+    /// Returns a snapshot of the index of objects by value.
     pub(super) fn values(&self) -> Postings {
         self.kept.lock().values.clone()
     }
@@ -58,7 +68,7 @@ impl Board {
         self.kept.lock().errors.values().cloned().collect()
     }
 
-    /// Returns the names of the objects that depend on the object `other`.
+    /// Returns the names of the indexed objects that depend on the object `other`.
     fn dependants(&self, other: &ObjectName) -> Vec<ObjectName> {
         let dependencies = self.kept.lock().dependencies.clone();
         dependencies.names(other.as_str()).cloned().collect()
@@ -75,7 +85,7 @@ impl Board {
     }
 }
 
-/// Exclusive right to update the entries of one object; released on drop.
+/// Exclusive right of a handler to update the index entries of one object; dropping the value releases it.
 struct Claim {
     board: Arc<Board>,
     name: ObjectName,
@@ -121,25 +131,26 @@ impl Claim {
     }
 }
 
-/// Updates a derived index from two caches, with the functions that evaluate objects.
+/// Evaluates indexed objects from the two caches, and writes the results to the index in the [`Board`].
 pub(super) struct Maintenance<K, O> {
     pub(super) name: Arc<str>,
     pub(super) objects: Indexer<K>,
     pub(super) others: Indexer<O>,
     pub(super) depends_on: DependsOn<K>,
     pub(super) values: ValuesOf<K, O>,
-    /// Weak, so that handlers stop updating the index once its last clone is dropped.
+    /// Weak reference to the index content; the updates stop when the last clone of the index is dropped.
     pub(super) board: Weak<Board>,
 }
 
 impl<K, O> Maintenance<K, O> {
-    /// Updates the entries of every object that depends on `other`, which was added, changed or deleted.
+    /// Updates the index entries of every object that depends on `other`, which was added, changed or
+    /// deleted.
     pub(super) async fn update_dependants(&self, other: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
         };
         let dependants = board.dependants(other);
-        // Not held during the loop, so that dropping the index ends it.
+        // `board` is not held during the loop, so that dropping the index ends the loop.
         drop(board);
         for name in dependants {
             self.update(&name).await;
@@ -148,7 +159,9 @@ impl<K, O> Maintenance<K, O> {
         }
     }
 
-    /// Evaluates an object from both caches, and updates its entries in the index.
+    /// Evaluates the object `name` from both caches, and updates its entries in the index.
+    ///
+    /// If a function of the index fails, the index omits the object and records the error.
     pub(super) async fn update(&self, name: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
@@ -183,7 +196,7 @@ impl<K, O> Maintenance<K, O> {
     }
 }
 
-/// Handler of the indexed objects: updates the object of each event.
+/// Handler of the indexed objects: re-evaluates the object of each event.
 pub(super) struct Objects<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Objects<K, O> {
@@ -194,7 +207,8 @@ impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Obj
     }
 }
 
-/// Handler of the objects that indexed objects depend on: updates the dependants of the object of each event.
+/// Handler of the objects on which indexed objects depend. For each event, the handler re-evaluates the
+/// indexed objects that depend on the object of the event.
 pub(super) struct Others<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<O> for Others<K, O> {

@@ -1,5 +1,7 @@
-//! Compares an index with a recomputation after two caches changed at any time, also during a call of a
-//! function, and counts the calls.
+//! Tests of the maintenance of a derived index, with pods that are indexed by the zones of their nodes.
+//!
+//! A property test changes the two caches at any time, also during a call of an index function, and compares
+//! the index with a recomputation. Other tests count the calls of the functions.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -29,7 +31,7 @@ fn meta(name: &str, label: &str, text: &str) -> ObjectMeta {
     }
 }
 
-/// A pod on several nodes, which a real pod is not.
+/// Returns a pod whose label lists several nodes. A real pod is on one node only.
 fn pod(name: &str, nodes: &str) -> Pod {
     Pod {
         metadata: meta(name, "nodes", nodes),
@@ -69,9 +71,9 @@ enum Operation {
     DeletePod(usize),
     PutNode(usize, usize),
     DeleteNode(usize),
-    /// Polls one of the handlers, until it completes or waits for the other one.
+    /// Polls the handler with this number until it has handled one event or waits for the other handler.
     Poll(usize),
-    /// Completes a pending call of a function.
+    /// Returns from the pending call of an index function, if there is one.
     Answer,
 }
 
@@ -89,11 +91,12 @@ fn operations() -> impl Strategy<Value = VecDeque<Operation>> {
     prop::collection::vec(operation, 0..60).prop_map(VecDeque::from)
 }
 
-/// The state of one of the two handlers.
+/// The state of one of the two handlers of the index: its undelivered events and its pending future.
 #[derive(Default)]
 struct Handling {
     events: VecDeque<ObjectName>,
-    /// The pending future of the handler, unless it is being polled.
+    /// The future of the event that the handler is handling; `None` while it is polled and between two
+    /// events.
     waiting: Option<BoxFuture<'static, ()>>,
     polled: bool,
 }
@@ -104,7 +107,7 @@ impl Handling {
     }
 }
 
-/// Two stores, two handlers, and the remaining steps of the script.
+/// The state of one test: two stores, two handlers of the index, and the script's remaining operations.
 struct World {
     script: VecDeque<Operation>,
     pods: IndexerWriter<Pod>,
@@ -115,12 +118,12 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs steps of the script during a call of a function.
+/// Runs operations of the script during a call of an index function, up to the next `Answer`.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }
 
-/// Runs the next step of the script, and returns whether the following step may run at once.
+/// Runs the next operation of the script, and returns `false` for an `Answer` or if no operation remains.
 fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     let mut guard = world.lock();
     let World {
@@ -156,7 +159,8 @@ fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     true
 }
 
-/// Polls the pending future of a handler, or starts its next event.
+/// Polls the pending future of a handler. Without a pending future, starts and polls the handler's next
+/// event.
 fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     let mut waiting = {
         let mut world = world.lock();
@@ -190,7 +194,10 @@ fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     handling.waiting = (!ended).then_some(waiting);
 }
 
-/// Returns a world whose index is maintained in the order of `script`, and the index.
+/// Creates the test state for `script`, and an index whose functions run operations of the script when
+/// called.
+///
+/// Returns the test state, the maintenance of the index and the content of the index.
 fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     let (pods, pod_writer) = indexer::new(Indexers::new()).unwrap();
     let (nodes, node_writer) = indexer::new(Indexers::new()).unwrap();
@@ -224,7 +231,8 @@ fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     (world, maintenance, board)
 }
 
-/// Computes every value with its names, and the objects whose functions failed, from both stores.
+/// Computes the expected index from both stores: the names for each value, and the objects whose functions
+/// fail.
 fn recomputed(world: &Shared) -> (BTreeMap<Arc<str>, Vec<ObjectName>>, Vec<ObjectName>) {
     let world = world.lock();
     let (pods, nodes) = (world.pods.snapshot(), world.nodes.snapshot());
@@ -282,7 +290,7 @@ proptest! {
     }
 }
 
-/// Many pods on two nodes, few of them on the second, and the number of calls of each function.
+/// An index of many pods on nodes `a` and `b`, which counts the calls of its functions.
 struct Crowd {
     maintenance: Maintenance<Pod, Node>,
     board: Arc<Board>,
@@ -334,7 +342,7 @@ impl Crowd {
         crowd
     }
 
-    /// Returns the number of calls of each function since the previous call of this method.
+    /// Returns the number of calls of each index function since the previous call of this method.
     fn calls(&self) -> [usize; 2] {
         [0, 1].map(|function| self.calls[function].swap(0, Ordering::Relaxed))
     }

@@ -1,4 +1,6 @@
-//! The builder of a factory: its client and the defaults of its informers.
+//! The builder of an informer factory: it sets the client and the default options of all informers.
+//!
+//! This module does not decide which option applies to an informer; the module `defaults` does.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -19,18 +21,21 @@ use crate::{
     },
 };
 
-/// Default time for which an informer runs after its last hold is dropped.
+/// Default idle grace period: time for which an unused informer runs after its last [`Hold`](super::Hold) is
+/// dropped.
 ///
-/// Within one minute, a program that reads a kind occasionally or replaces a worker needs no new list. An
-/// unused watch for one minute costs a server less than a list.
+/// With one minute, a program that repeatedly reads a kind or replaces a worker usually needs no new list. An
+/// unused watch of one minute costs the server less than a new list.
 const IDLE_GRACE: Duration = Duration::from_secs(60);
 
-/// Configures a factory: its client and the options of all its informers.
+/// Configures a [`SharedInformerFactory`]: its client and the options of all its informers.
 ///
-/// The most specific setting applies: the informer's own [`InformerOptions`], then the settings here for its
-/// type, then the settings here for all informers. [`InformerOptions`] has the table. If two calls set the same
-/// option, the later call applies. Only [`FactoryBuilder::tweak_list_options`] and
-/// [`FactoryBuilder::transform_metadata`] always apply to every informer that the factory creates.
+/// The most specific setting of an option applies: first the [`InformerOptions`] of the request, then the
+/// settings of this builder for the type, then the settings of this builder for all informers.
+/// [`InformerOptions`] has a table of this precedence. If two calls set the same option, the later call
+/// applies. Two functions run for every informer that the factory creates:
+/// [`tweak_list_options`](FactoryBuilder::tweak_list_options) and
+/// [`transform_metadata`](FactoryBuilder::transform_metadata).
 #[must_use]
 pub struct FactoryBuilder {
     client: Arc<dyn ClientSource>,
@@ -59,10 +64,10 @@ impl FactoryBuilder {
         }
     }
 
-    /// Sets the options for informers of one type; the options of a single informer have precedence.
+    /// Sets the default options for all informers of the type `K`; the options of a request have precedence.
     ///
-    /// This is `ByObject` in controller-runtime. [`InformerOptions`] has the table of precedence. If two calls
-    /// for one type set the same option, the later call applies to it.
+    /// This setting corresponds to `ByObject` in controller-runtime. [`InformerOptions`] has a table of the
+    /// precedence. If two calls for one type set the same option, the later call applies.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -85,9 +90,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the resync period for informers of one type; zero disables the resync.
+    /// Sets the resync period for informers of the type `K`; zero disables the resync.
     ///
-    /// This is a short form of [`FactoryBuilder::for_type`].
+    /// This method is a short form of [`FactoryBuilder::for_type`] with a resync period.
     #[doc(alias = "WithCustomResyncConfig")]
     pub fn resync_for<K: 'static>(mut self, period: Duration) -> Self {
         self.defaults
@@ -95,10 +100,10 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets a function that changes the metadata of each object of every kind once.
+    /// Sets a function that changes the metadata of every received object of every kind.
     ///
-    /// It runs before the cache and handlers receive the object, for example to drop `managedFields`. It runs
-    /// before all other transforms, and no option disables it.
+    /// The function runs once per received object state, before all other transforms and before the object is
+    /// stored or delivered. It can, for example, remove `managedFields`. No option disables it.
     ///
     /// The cache uses the name and revision that the server sent, even if the function changes the metadata.
     #[doc(alias = "WithTransform")]
@@ -110,10 +115,10 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets a function that changes each object of one type once before the cache and handlers receive it.
+    /// Sets a function that changes every received object of the type `K` before it is stored or delivered.
     ///
-    /// It applies to informers whose own options have no transform. This is a short form of
-    /// [`FactoryBuilder::for_type`].
+    /// The function applies to informers whose request sets no transform. This method is a short form of
+    /// [`FactoryBuilder::for_type`] with a transform.
     #[doc(alias = "WithTransform")]
     pub fn transform_for<K: Resource + 'static>(
         mut self,
@@ -124,9 +129,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// Limits namespaced kinds to these namespaces; an empty list means all namespaces.
+    /// Limits the informers of namespaced kinds to these namespaces; an empty list means all namespaces.
     ///
-    /// Each kind has one informer over all of its namespaces.
+    /// Each kind has one informer, which covers all these namespaces.
     #[doc(alias = "WithNamespace")]
     #[doc(alias = "DefaultNamespaces")]
     pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {
@@ -134,13 +139,14 @@ impl FactoryBuilder {
         self.namespaces_with(namespaces.map(|name| (name, NamespaceOptions::new())))
     }
 
-    /// Limits namespaced kinds to these namespaces, each with its own options.
+    /// Limits the informers of namespaced kinds to these namespaces, each with its own options.
     ///
-    /// The name `""` means all namespaces that the call does not name. The server excludes the named ones from
-    /// that source (`metadata.namespace!=…`), so no object is listed twice.
+    /// The name `""` means all namespaces that `namespaces` does not contain by name. The list for `""`
+    /// excludes the named namespaces with the field selector `metadata.namespace!=…`, so no object is listed
+    /// twice.
     ///
     /// The namespaces of an informer are fixed when it is created. To add or remove a namespace, request an
-    /// informer with other [namespaces](super::InformerOptions::namespaces), and stop the old one.
+    /// informer with other [namespaces](super::InformerOptions::namespaces), and stop the old informer.
     #[doc(alias = "DefaultNamespaces")]
     pub fn namespaces_with<S: Into<String>>(
         mut self,
@@ -150,25 +156,27 @@ impl FactoryBuilder {
         self
     }
 
-    /// Selects only objects with these labels, unless more specific options set labels.
+    /// Selects only objects that match this label selector, unless a more specific setting sets labels.
     #[doc(alias = "DefaultLabelSelector")]
     pub fn default_labels(mut self, labels: Selector) -> Self {
         self.defaults.level.everywhere.labels = Some(labels);
         self
     }
 
-    /// Selects only objects with these fields, unless more specific options set fields.
+    /// Selects only objects that match this field selector, unless a more specific setting sets fields.
     ///
-    /// Only a few fields exist for every kind: `metadata.name` and `metadata.namespace`.
+    /// Only `metadata.name` and `metadata.namespace` can be selected for every kind.
     #[doc(alias = "DefaultFieldSelector")]
     pub fn default_fields(mut self, fields: impl Into<String>) -> Self {
         self.defaults.level.everywhere.fields = Some(fields.into());
         self
     }
 
-    /// Sets how long an informer runs after its last hold is dropped; the default is one minute.
+    /// Sets the time for which an unused informer runs after its last hold is dropped; the default is one
+    /// minute.
     ///
-    /// It applies to an informer that is only [held](SharedInformerFactory::hold). Zero ends it at once.
+    /// This time applies to an informer that was only requested with [`hold`](SharedInformerFactory::hold).
+    /// Zero ends the informer when its last hold is dropped.
     pub fn idle_grace(mut self, grace: Duration) -> Self {
         self.idle_grace = grace;
         self
@@ -184,26 +192,27 @@ impl FactoryBuilder {
         self
     }
 
-    /// Makes informers of custom resources follow their `CustomResourceDefinition`.
+    /// Makes informers of custom resources react to changes of their `CustomResourceDefinition`.
     ///
-    /// It applies to typed and dynamic kinds.
+    /// The option applies to typed and dynamic kinds.
     ///
-    /// The deletion of a definition deletes all objects of its kind. When the definition is deleted and the
-    /// server responds to requests for the kind with 404, handlers receive the deletions that were not
-    /// delivered yet. The cache is then empty, the informer sends no more requests, and its status is
-    /// [`NotServed`](crate::status::Activity::NotServed). When the definition exists again, the informer lists
-    /// at once and continues with the same handlers. The informer also reacts at once to a definition that is
-    /// added late or changes, instead of after the back-off delay.
+    /// The API server deletes all objects of a kind when the kind's definition is deleted. If the definition
+    /// is deleted and requests for the kind receive a 404 response, the informer delivers the deletions that
+    /// handlers have not received yet. The cache is then empty, the informer sends no more requests, and its
+    /// status is [`NotServed`](crate::status::Activity::NotServed).
     ///
-    /// Without this option, or if only one of the two conditions holds, an informer keeps its cache and retries
-    /// with the delays of its [back-off](FactoryBuilder::backoff), by default at most one minute apart. A 404
-    /// alone does not mean that the objects were deleted.
+    /// When the definition exists again, the informer lists at once and continues with the same handlers. An
+    /// informer that waits after a 404 response also lists at once when its definition is created or changes.
     ///
-    /// The cost is one more informer, of the definitions' metadata. It runs while at least one informer runs
-    /// whose kind has a group with a dot, because only such kinds can have a definition.
-    /// [`SharedInformerFactory::wait_for_cache_sync`] includes it. The client needs permission to list and
-    /// watch `customresourcedefinitions.apiextensions.k8s.io`. Informers of a custom constructor do not follow
-    /// definitions.
+    /// Without this option, or if only one of the two conditions (deleted definition, 404 response) is true,
+    /// an informer keeps its cache. It retries with the delays of its [backoff](FactoryBuilder::backoff), by
+    /// default at most one minute apart. A 404 response alone does not prove that the objects were deleted.
+    ///
+    /// The option adds one informer, which caches the metadata of the definitions. It runs while at least one
+    /// informer runs whose API group contains a dot, because only such a group can have a definition.
+    /// [`SharedInformerFactory::wait_for_cache_sync`] waits for it too. The client needs permission to list
+    /// and watch `customresourcedefinitions.apiextensions.k8s.io`. The option does not affect informers from
+    /// [`informer_for`](SharedInformerFactory::informer_for).
     pub fn follow_definitions(mut self) -> Self {
         self.definitions = Some(Definitions::default());
         self
@@ -211,7 +220,8 @@ impl FactoryBuilder {
 
     /// Sets a function that receives the informer's name and each error of its lists and watches.
     ///
-    /// The function must not block. It also receives an error for each object that cannot be cached.
+    /// The function must not block. It also receives an error for each object that cannot be stored in the
+    /// cache.
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_error(mut self, handler: impl Fn(&str, &Error) + Send + Sync + 'static) -> Self {
         self.defaults.error_handler = Some(Arc::new(handler));
@@ -220,7 +230,7 @@ impl FactoryBuilder {
 
     /// Sets the collector that receives the metrics of every informer that the factory creates.
     ///
-    /// Informers from [`informer_for`](SharedInformerFactory::informer_for) use their own collector.
+    /// Informers from [`informer_for`](SharedInformerFactory::informer_for) do not use this collector.
     #[doc(alias = "SetInformerMetricsProvider")]
     pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
         self.defaults.metrics = Some(metrics);
@@ -231,13 +241,13 @@ impl FactoryBuilder {
 
     loop_methods!(defaults.loop_options);
 
-    /// Sets the seed for the random delays of all informers, so that every test run is the same.
+    /// Sets the seed of the random delays of all informers, which makes test runs repeatable.
     pub fn rng_seed(mut self, seed: u64) -> Self {
         self.defaults.seed = Some(seed);
         self
     }
 
-    /// Returns the factory.
+    /// Creates the factory with the settings of this builder. No informer is created yet.
     pub fn build(self) -> SharedInformerFactory {
         SharedInformerFactory {
             inner: Arc::new(Inner {

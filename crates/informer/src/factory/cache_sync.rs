@@ -1,4 +1,6 @@
-//! Waits for several informers at once, and reports each informer that did not sync with the reason.
+//! Waits until several informers have synced, and reports the reason for each informer that did not sync.
+//!
+//! This module only combines the waits of single informers; it does not start or stop an informer.
 
 use std::{fmt, future::IntoFuture, time::Duration};
 
@@ -7,7 +9,7 @@ use futures_util::future::join_all;
 
 use crate::status::{SyncError, WaitForSync};
 
-/// Future that resolves when several informers have synced.
+/// A wait for several informers that can be awaited; it ends when each informer has synced or failed to sync.
 ///
 /// The informers can have any types and belong to any factories.
 ///
@@ -17,16 +19,19 @@ use crate::status::{SyncError, WaitForSync};
 #[derive(Debug)]
 pub struct WaitForCacheSync(pub(super) Vec<WaitForSync>);
 
-/// Combines several waits into one wait, which also waits for informers that are not started yet.
+/// Combines the waits for several informers into one wait.
 ///
-/// See [`SharedInformer::wait_for_sync`](crate::SharedInformer::wait_for_sync).
+/// An item of `waits` is the result of
+/// [`SharedInformer::wait_for_sync`](crate::SharedInformer::wait_for_sync). The combined wait also waits for
+/// informers that have not been started yet.
 #[doc(alias = "WaitForNamedCacheSync")]
 pub fn wait_for_cache_sync(waits: impl IntoIterator<Item = WaitForSync>) -> WaitForCacheSync {
     WaitForCacheSync(waits.into_iter().collect())
 }
 
 impl WaitForCacheSync {
-    /// Sets the time after which the wait fails.
+    /// Sets the time after which the wait fails for each informer that has not synced, counted from the first
+    /// poll.
     pub fn deadline(self, deadline: Duration) -> Self {
         Self(
             self.0
@@ -36,17 +41,19 @@ impl WaitForCacheSync {
         )
     }
 
-    /// Stops the wait for an informer at its first error that a retry cannot fix.
+    /// Makes the wait for an informer fail at the first error of that informer that a retry cannot fix.
+    ///
+    /// The combined wait still waits for the other informers.
     pub fn fail_fast(self) -> Self {
         Self(self.0.into_iter().map(WaitForSync::fail_fast).collect())
     }
 }
 
-/// Error of a wait for several informers: the informers that did not sync, each with the reason.
+/// Error of a wait for several informers: contains the informers that did not sync, each with the reason.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CacheSyncError {
-    /// One error per informer that did not sync.
+    /// One error for each informer that did not sync.
     pub unsynced: Vec<SyncError>,
 }
 

@@ -1,14 +1,15 @@
-//! Detects a constructor that requests its own informer.
+//! Detects a constructor, passed to `informer_for`, that requests the informer that it is creating.
 //!
-//! Each thread records the informers that it constructs, so such a request returns an error instead of an
-//! endless recursion.
+//! Each thread records the informers that constructors on this thread are creating. The factory checks each
+//! request of that thread against this record. So such a request returns an error and causes no endless
+//! recursion. A request that the constructor sends from another thread is not detected.
 
 use std::cell::RefCell;
 
 use super::registry::{Key, RegistryId};
 
 thread_local! {
-    /// Informers that constructors on this thread are creating, outermost first.
+    /// Informers that constructors on this thread are creating; nested constructors follow their callers.
     static CONSTRUCTING: RefCell<Vec<UnderConstruction>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -19,16 +20,18 @@ struct UnderConstruction {
     recursed: bool,
 }
 
-/// Guard that marks one informer as under construction on this thread until the guard is dropped.
+/// Guard that records one informer as under construction on this thread until the guard is dropped.
 ///
-/// The mark is also removed if the constructor panics.
+/// The record is also removed if the constructor panics.
 pub(super) struct Constructing {
-    /// Index of this construction in the thread's list of constructions.
+    /// Index of this informer in the thread's `CONSTRUCTING` list.
     depth: usize,
 }
 
 impl Constructing {
-    /// Marks an informer as under construction; returns `None` if this thread is already constructing it.
+    /// Records an informer as under construction; returns `None` if this thread is already constructing it.
+    ///
+    /// In the latter case, the earlier constructor is recorded as having requested its own informer.
     pub(super) fn begin(registry: RegistryId, key: &Key) -> Option<Self> {
         if note(registry, key) {
             return None;
@@ -56,7 +59,9 @@ impl Drop for Constructing {
     }
 }
 
-/// Records a request for an informer, and returns whether this thread is constructing that informer.
+/// Returns whether this thread is constructing the informer with this key.
+///
+/// If so, records that the constructor has requested the informer that it creates.
 pub(super) fn note(registry: RegistryId, key: &Key) -> bool {
     CONSTRUCTING.with_borrow_mut(|constructing| {
         let mut constructing = constructing.iter_mut();

@@ -1,6 +1,7 @@
-//! Default options of a factory's informers: by type, by namespace, or for all.
+//! Stores the default options of a factory's informers, and combines them with the options of a request.
 //!
-//! This module resolves the precedence between these defaults and an informer's own options.
+//! Defaults exist for all kinds, for one type, and for one namespace. This module resolves the precedence
+//! between them. It does not create informers.
 
 use std::{
     any::{Any, TypeId},
@@ -20,30 +21,31 @@ use crate::{
     shared_informer::LoopOptions,
 };
 
-/// Error handler of a factory; receives the name of an informer and an error of that informer.
+/// Error handler of a factory: receives the name of an informer and one error of its lists and watches.
 pub(super) type FactoryErrorHandler = Arc<dyn Fn(&str, &Error) + Send + Sync>;
 
 pub(super) type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Defaults {
-    /// Selectors, request options and namespaces for all kinds.
+    /// Selectors, request options and namespaces that apply to all kinds.
     pub(super) level: Level,
     pub(super) loop_options: LoopOptions,
     pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: ByType,
-    /// Options that a type inherits from another type of the same kind, for example `Pruned<Pod>` from `Pod`.
+    /// Options that a type inherits from another type of the same kind. For example, `Pruned<Pod>` inherits
+    /// from `Pod`.
     ///
-    /// The first map has the options for pruned objects and for metadata. The second map has the less
-    /// specific options for pruned metadata.
+    /// The first map contains the options for `Pruned<K>` and for `PartialObjectMeta<K>`. The second map
+    /// contains the options that `Pruned<PartialObjectMeta<K>>` inherits from `K`, which are less specific.
     inherited: [ByType; 2],
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
     pub(super) seed: Option<u64>,
 }
 
-/// Map from a Rust type to the [`InformerOptions`] for that type.
+/// Map from the id of a Rust type to the [`InformerOptions`] for that type.
 #[derive(Default)]
 struct ByType(BTreeMap<TypeId, Box<dyn Any + Send + Sync>>);
 
@@ -67,7 +69,7 @@ impl Defaults {
         self.metadata_by_namespace = transforms;
     }
 
-    /// Sets options for a type; they override those of earlier calls.
+    /// Sets the default options of the type `K`; they override options that earlier calls set for this type.
     pub(super) fn set_type<K: 'static>(&mut self, options: InformerOptions<K>) {
         let options = match self.by_type.get::<K>() {
             Some(earlier) => options.or(earlier),
@@ -81,7 +83,7 @@ impl Defaults {
         self.by_type.set(options);
     }
 
-    /// Returns the options for a type, most specific first.
+    /// Returns the default options that apply to the type `K`: its own options, then the inherited ones.
     fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
         let [near, far] = &self.inherited;
         [&self.by_type, near, far]
@@ -89,7 +91,7 @@ impl Defaults {
             .filter_map(ByType::get)
     }
 
-    /// Returns the scope of an informer with these options.
+    /// Returns the scope (namespaces and selectors) of an informer whose request has the options `own`.
     pub(super) fn scope<K: 'static>(&self, own: &InformerOptions<K>, is_namespaced: bool) -> Scope {
         let mut levels = vec![&own.level];
         levels.extend(self.of_type::<K>().map(|options| &options.level));
@@ -97,10 +99,11 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// Completes an informer's options with those of its type and those for all informers.
+    /// Adds the defaults of the type and of all kinds to the options of a request, where the request sets
+    /// nothing.
     ///
-    /// Selectors, request options and transforms are resolved for each namespace by [`Defaults::scope`] and
-    /// [`Defaults::transform`].
+    /// The result is not complete for selectors, request options and transforms, which can differ between
+    /// namespaces. [`Defaults::scope`] and [`Defaults::transform`] resolve these.
     pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
         let of_type = self.of_type::<K>();
         let options = of_type.fold(own, InformerOptions::or);
@@ -110,10 +113,10 @@ impl Defaults {
         }
     }
 
-    /// Returns the transform of an informer.
+    /// Returns the transform of an informer, or `None` if the informer needs none.
     ///
-    /// The transform first runs the factory's transform of all metadata, then the most specific transform for
-    /// the object's namespace.
+    /// The transform first calls the function from `transform_metadata`, and then the most specific transform
+    /// that is set for the object's namespace.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,

@@ -1,7 +1,9 @@
-//! Follows the definitions of custom resources with an informer of the factory itself.
+//! Watches `CustomResourceDefinition` objects, and reports their state to the informers of custom resources.
 //!
-//! The informer caches the metadata of all `CustomResourceDefinition` objects. Each followed informer receives
-//! the state of its kind's definition. That state comes from the cache, so it is never older than the events.
+//! The factory has one informer that caches the metadata of all definitions. A handler of that informer sends
+//! the state of each definition to the informer of the defined kind. The handler reads the state from the
+//! cache, so the reported state is never older than the event. This module does not decide how an informer
+//! reacts to the state.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,24 +24,30 @@ use crate::{
     shared_informer::{SharedInformer, Stopped},
 };
 
-/// Cached form of a definition; metadata is enough, because only the existence of a definition matters.
+/// The cached form of a `CustomResourceDefinition`: only its metadata.
+///
+/// The metadata suffices because this module only reports whether a definition exists.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
-/// A hold of the informer of definitions, and a receiver of the state of one kind's definition.
+/// The two values that an informer keeps while it follows the definition of its kind.
+///
+/// The first value keeps the informer of definitions running. The second value receives the state of the
+/// definition.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
-/// States of the followed definitions, shared with the informers that follow them.
+/// The latest state of each definition that at least one informer follows.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// Sender of each definition's state, by the definition's name: `<plural>.<group>` of the kind.
+    /// Sender of the state of each followed definition. The key is the definition's name, `<plural>.<group>`.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// Informer of definitions with which the handler is registered; replaced after that informer was
-    /// stopped.
+    /// Informer of definitions with which the handler is registered; `None` before the first registration. A
+    /// new informer replaces it if the previous one was stopped.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 
-/// Handler of definition events. It reports the definition's state in the cache, which is never older than
-/// the event.
+/// Event handler that sends the state of a definition to the informers that follow the definition.
+///
+/// The state comes from the cache, so it is never older than the event.
 struct Hearing {
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
     definitions: Indexer<Metadata>,
@@ -67,7 +75,7 @@ fn definition_kind() -> ApiResource {
 }
 
 impl Definitions {
-    /// Registers the handler with this informer, unless it is registered already.
+    /// Registers the event handler with the informer `definitions`, unless it is registered there already.
     fn hear(&self, definitions: &SharedInformer<Metadata>) -> Result<(), Stopped> {
         let mut heard = self.heard.lock();
         if heard
@@ -101,10 +109,12 @@ impl Definitions {
 }
 
 impl SharedInformerFactory {
-    /// Returns the function that subscribes an informer to its kind's definition when it starts.
+    /// Returns a function that starts to follow the definition of an informer's kind; the informer calls it
+    /// when it starts.
     ///
-    /// The function returns `None` if the factory does not follow definitions, the kind cannot have a
-    /// definition, or the factory was dropped.
+    /// The function keeps the informer of definitions running and subscribes to the state of the definition.
+    /// It returns `None` if the factory does not follow definitions, if the kind cannot have a definition, or
+    /// if the factory was dropped.
     pub(super) fn will_follow(
         &self,
         key: &Key,

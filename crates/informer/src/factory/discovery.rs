@@ -1,7 +1,8 @@
 //! Looks up kinds on the server by any of the names that `kubectl` accepts.
 //!
-//! Two aggregated discovery documents describe all kinds: `/api` for the core group, and `/apis` for all other
-//! groups. A look-up requests only the documents that can contain the name. This module caches nothing.
+//! The server describes its kinds in two aggregated discovery documents: `/api` for the core group, and
+//! `/apis` for all other groups. A look-up requests only the documents that can contain the name. This module
+//! caches nothing.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -24,28 +25,29 @@ use crate::{
 
 /// Maximum duration of a discovery request.
 ///
-/// The API server uses the same limit for every request except watches (`--request-timeout`).
+/// The API server applies the same default limit to every request except watches (`--request-timeout`).
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Path of the discovery document of the core group.
 const CORE: &str = "/api";
 
-/// Path of the discovery document of all other groups.
+/// Path of the discovery document of all groups except the core group.
 const GROUPS: &str = "/apis";
 
-/// A kind as the server describes it.
+/// A kind as the server's discovery document describes it: its names, its scope and its verbs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Discovered {
-    /// The names of the kind, in the requested version or the preferred version of its group.
+    /// The group, version, kind and plural name. The version is the requested version. If none was requested,
+    /// it is the preferred version of the group.
     pub resource: ApiResource,
-    /// Whether the objects of the kind are in namespaces.
+    /// Whether the kind is namespaced; `false` for a cluster-scoped kind.
     pub namespaced: bool,
     /// The verbs that the server supports for the kind, such as `list` and `watch`.
     pub verbs: Vec<String>,
-    /// The lower-case singular, such as `pod`.
+    /// The singular name in lower case, such as `pod`; empty if the server does not report one.
     pub singular: String,
-    /// The short names, such as `po`.
+    /// The short names that `kubectl` accepts, such as `po`.
     pub short_names: Vec<String>,
 }
 
@@ -71,16 +73,16 @@ impl Discovered {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoverError {
-    /// The server does not know the kind.
+    /// The server has no kind with the requested name.
     #[error("the server has no kind named {name:?}{}", stale_groups_note(.stale))]
     Unknown {
         /// The requested name.
         name: String,
-        /// Groups, with versions, for which the server has no current data, because their API server does not
-        /// respond. The kind may be in one of these groups.
+        /// Versions of groups whose aggregated API server does not respond, such as `v1beta1.metrics.k8s.io`.
+        /// The kind may be in one of these groups, because the server has no current data for them.
         stale: Vec<String>,
     },
-    /// The request failed, or the response is not a discovery document.
+    /// The request failed, or the response is not an aggregated discovery document.
     #[error("the discovery of the server's kinds failed")]
     Server(#[source] transport::Error),
 }
@@ -95,8 +97,10 @@ fn stale_groups_note(stale: &[String]) -> String {
     }
 }
 
-/// Returns the kind with this name; see
-/// [`SharedInformerFactory::discover`](super::SharedInformerFactory::discover).
+/// Requests discovery documents until one contains a kind with this name, and returns that kind.
+///
+/// See [`SharedInformerFactory::discover`](super::SharedInformerFactory::discover) for the precedence of
+/// names.
 pub(super) async fn discover(
     client: &dyn ClientSource,
     name: &str,
@@ -124,7 +128,7 @@ pub(super) async fn discover(
     })
 }
 
-/// Returns every kind in its group's preferred version, in the server's order.
+/// Returns every kind that the server serves, in its group's preferred version and in the server's order.
 pub(super) async fn discover_all(
     client: &dyn ClientSource,
 ) -> Result<Vec<Discovered>, DiscoverError> {
@@ -139,7 +143,8 @@ pub(super) async fn discover_all(
     Ok(kinds)
 }
 
-/// One interpretation of a requested name, such as `pods.v1.`, as resource, version and group.
+/// One interpretation of a requested name, such as `pods.v1.`: a resource name, and optionally a version and
+/// a group.
 struct Wanted<'a> {
     resource: &'a str,
     version: Option<&'a str>,
@@ -147,11 +152,11 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// Returns the interpretations of a name, in order of precedence.
+    /// Returns the possible interpretations of a name, in order of precedence.
     ///
-    /// Valid names are, for example, `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.` (the core
-    /// group). The text after the first dot is first read as version and group, then as a group alone. An empty
-    /// resource name has no interpretation.
+    /// Examples of names are `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.`, whose group is
+    /// the core group. The text after the first dot is interpreted as a version and a group, and, with lower
+    /// precedence, as a group alone. The result is empty if the name is empty or starts with a dot.
     fn all(name: &'a str) -> Vec<Self> {
         if name.is_empty() || name.starts_with('.') {
             return Vec::new();
@@ -177,15 +182,16 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The kinds that the server serves: groups in the server's order, and in each group the preferred version
-/// first.
+/// The kinds from the discovery documents that were read.
+///
+/// The groups are in the server's order. Each group lists the kinds of its preferred version first.
 #[derive(Default)]
 struct Catalogue {
     kinds: Vec<Discovered>,
     stale: Vec<String>,
 }
 
-/// A discovery response; `kind` shows whether it has the aggregated form.
+/// A decoded discovery response; `kind` tells whether the response is an aggregated discovery document.
 #[derive(Deserialize)]
 struct Document {
     kind: String,
@@ -241,7 +247,7 @@ impl Catalogue {
     }
 }
 
-/// Converts a kind of a discovery response; returns `None` if the response lacks the names of the kind.
+/// Converts one entry of a discovery document; returns `None` if the entry lacks a resource name or a kind.
 fn discovered(group: &str, version: &str, served: APIResourceDiscovery) -> Option<Discovered> {
     let (plural, kind) = (served.resource?, served.response_kind?.kind?);
     let gvk = GroupVersionKind::gvk(group, version, &kind);
@@ -275,7 +281,8 @@ async fn fetch(client: &dyn ClientSource, path: &str) -> Result<Vec<u8>, transpo
     answered.inspect_err(|error| client.failed(error))
 }
 
-/// Returns the qualified name of a kind, such as `pods` or `deployments.apps`.
+/// Returns the plural name of a kind with its group, such as `deployments.apps`, or `pods` for the core
+/// group.
 pub(super) fn qualified(plural: &str, group: &str) -> String {
     if group.is_empty() {
         plural.to_owned()

@@ -1,6 +1,7 @@
-//! Informers and discovery for kinds that are known only at run time.
+//! Methods of the factory for kinds that are known only at run time: their informers, and discovery.
 //!
-//! An informer caches whole objects or only their metadata. The results of discovery are not cached.
+//! An informer of such a kind caches whole objects or only their metadata. The results of discovery are not
+//! cached.
 
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 
@@ -29,17 +30,17 @@ where
 }
 
 impl SharedInformerFactory {
-    /// Returns the informer of a kind that is known only at run time.
+    /// Returns the informer of a kind that is known only at run time; the first request creates the informer.
     ///
-    /// Must be called inside a Tokio runtime.
+    /// This method must be called inside a Tokio runtime.
     ///
-    /// The factory's namespaces apply, unless the kind comes from [discovery](SharedInformerFactory::discover)
-    /// and is cluster-scoped. If the server does not know the kind, the wait for the sync reports it, and with
-    /// [`fail_fast`](crate::status::WaitForSync::fail_fast) fails at once.
+    /// The factory's namespaces apply, except for a kind that [discovery](SharedInformerFactory::discover)
+    /// reports as cluster-scoped. If the server does not serve the kind, the wait for the sync reports the
+    /// error. With [`fail_fast`](crate::status::WaitForSync::fail_fast), this wait then fails at once.
     ///
     /// # Errors
-    /// A name of the kind is missing or is not valid in a URL, or discovery reports that the server does not
-    /// list and watch the kind.
+    /// Returns [`KindError`] if a name of the kind is missing or is not valid in a URL, or if discovery
+    /// reports that the server does not support list and watch of the kind.
     #[doc(alias = "ForResource")]
     #[doc(alias = "GenericInformer")]
     pub fn for_resource(
@@ -53,12 +54,13 @@ impl SharedInformerFactory {
 
     /// Returns the informer of a kind that is known only at run time, with the given options.
     ///
-    /// Selectors and namespaces identify the informer: other selectors or namespaces create another informer.
-    /// All other options must equal those of the first request.
+    /// The first request creates the informer. Requests with different selectors or namespaces return
+    /// different informers. Requests with equal selectors and namespaces return the same informer, and their
+    /// other options must be equal too. This method must be called inside a Tokio runtime.
     ///
     /// # Errors
-    /// As for [`SharedInformerFactory::for_resource`]; also if an informer of this kind and scope exists with
-    /// other options.
+    /// Returns [`KindError`] for the same reasons as [`SharedInformerFactory::for_resource`], and if the
+    /// informer of this kind, these namespaces and these selectors exists with other options.
     #[doc(alias = "NewFilteredDynamicInformer")]
     pub fn for_resource_with(
         &self,
@@ -70,15 +72,16 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns the informer of the metadata of a kind that is known only at run time.
+    /// Returns the informer that caches only the metadata of a kind that is known only at run time.
     ///
-    /// The server sends only the metadata, so this informer needs a fraction of the memory. It has its own
-    /// watch and cache, separate from the informer of the whole objects. Must be called inside a Tokio runtime.
+    /// The server sends only the metadata, so this informer needs less memory. It has its own watch and
+    /// cache, separate from the informer of the whole objects. This method must be called inside a Tokio
+    /// runtime.
     ///
     /// For a kind with a Rust type, use `factory.informer::<PartialObjectMeta<K>>()`.
     ///
     /// # Errors
-    /// As for [`SharedInformerFactory::for_resource`].
+    /// Returns [`KindError`] for the same reasons as [`SharedInformerFactory::for_resource`].
     #[doc(alias = "metadatainformer")]
     pub fn for_metadata(
         &self,
@@ -89,10 +92,11 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns the informer of the metadata of a kind that is known only at run time, with the given options.
+    /// Returns the informer of a kind's metadata, like [`for_metadata`](SharedInformerFactory::for_metadata),
+    /// with the given options.
     ///
     /// # Errors
-    /// As for [`SharedInformerFactory::for_resource_with`].
+    /// Returns [`KindError`] for the same reasons as [`SharedInformerFactory::for_resource_with`].
     #[doc(alias = "NewFilteredMetadataInformer")]
     pub fn for_metadata_with(
         &self,
@@ -106,13 +110,14 @@ impl SharedInformerFactory {
 
     /// Looks up a kind on the server by any of the names that `kubectl` accepts.
     ///
-    /// Examples are `pods`, `pod`, `Pod`, `po`, `deployments.apps` and `deployments.v1.apps`, in upper or lower
-    /// case. If the name has no group, the core group has precedence, then the other groups in the server's
-    /// order. If it has no version, the group's preferred version is used. A short name matches only if no full
-    /// name matches.
+    /// Examples of names are `pods`, `pod`, `Pod`, `po`, `deployments.apps` and `deployments.v1.apps`. Upper
+    /// and lower case are equivalent in the part before the first dot. If the name has no group, the core
+    /// group has precedence, then the other groups in the server's order. If the name has no version, the
+    /// result is in the group's preferred version. A short name matches only if no full name matches.
     ///
-    /// The look-up sends one request if the name contains its group or is a full name of the core group, and
-    /// two requests otherwise. The result is not cached, so a newly added definition is found.
+    /// The method sends one request if the name contains its group or is a full name in the core group, and
+    /// two requests otherwise. The result is not cached, so a new `CustomResourceDefinition` is found at
+    /// once.
     ///
     /// ```no_run
     /// # async fn example(
@@ -124,8 +129,9 @@ impl SharedInformerFactory {
     /// ```
     ///
     /// # Errors
-    /// The server does not know the kind, does not respond within one minute, or does not support aggregated
-    /// discovery (Kubernetes before 1.27). Other request errors are returned too.
+    /// Returns [`DiscoverError`] if the server does not know the kind, does not respond within one minute,
+    /// does not support aggregated discovery (Kubernetes before 1.27), or if a request fails for another
+    /// reason.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the request.
@@ -136,11 +142,12 @@ impl SharedInformerFactory {
 
     /// Requests every kind that the server serves, each in the preferred version of its group.
     ///
-    /// The kinds are in the server's order. The look-up sends two requests. Some kinds can only be created,
-    /// see [`Discovered::serves`].
+    /// The kinds are in the server's order. The method sends two requests. The result includes kinds that can
+    /// only be created and have no list; [`Discovered::serves`] reports the supported verbs.
     ///
     /// # Errors
-    /// A request fails, as for [`SharedInformerFactory::discover`].
+    /// Returns [`DiscoverError::Server`] if a request fails or the server does not support aggregated
+    /// discovery.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the request.

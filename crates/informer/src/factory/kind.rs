@@ -1,4 +1,4 @@
-//! Kinds that are known only at run time, and the check that an informer can use them.
+//! Describes kinds that are known only at run time, and checks whether an informer can use them.
 //!
 //! The check sends no request to the server.
 
@@ -14,18 +14,19 @@ use super::{
 
 /// Describes a kind that is known only at run time.
 ///
-/// An `ApiResource` contains the names only. The types of discovery ([`Discovered`] here, the pair in
-/// `kube_client::discovery`) also report whether the kind is namespaced and can be watched.
+/// An `ApiResource` contains only the names of the kind. The results of discovery also report whether the
+/// kind is namespaced and can be watched. These results are [`Discovered`] and, from
+/// `kube_client::discovery`, the pair `(ApiResource, ApiCapabilities)`.
 pub trait KindRef {
-    /// Returns the names of the kind.
+    /// Returns the group, version, kind and plural name.
     fn api_resource(&self) -> &ApiResource;
 
-    /// Returns whether the objects of the kind are in namespaces; `None` if that is unknown.
+    /// Returns whether the kind is namespaced; `None` if this is unknown.
     fn is_namespaced(&self) -> Option<bool> {
         None
     }
 
-    /// Returns whether the server can list and watch the kind; `None` if that is unknown.
+    /// Returns whether the server supports list and watch of the kind; `None` if this is unknown.
     fn is_watchable(&self) -> Option<bool> {
         None
     }
@@ -70,27 +71,27 @@ impl KindRef for Discovered {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KindError {
-    /// A name is missing, or is not valid as a segment of a URL path.
+    /// A name of the kind is missing, or is not valid as a segment of a URL path.
     #[error("invalid {field} {value:?} of a kind")]
     Malformed {
         /// Name of the invalid field: `group`, `version`, `apiVersion`, `kind` or `plural`.
         field: &'static str,
-        /// The value of the field.
+        /// The invalid value of the field; empty if the value is missing.
         value: String,
     },
-    /// Discovery reports that the kind cannot be listed and watched, for example a review that can only be
-    /// created.
+    /// Discovery reports that the server does not support list and watch of the kind. An example is a kind
+    /// that can only be created, such as a `SubjectAccessReview`.
     #[error("the server does not support list and watch of {plural}")]
     NotWatchable {
         /// The qualified name of the kind, such as `pods` or `deployments.apps`.
         plural: String,
     },
-    /// An informer of the kind and scope exists with other options.
+    /// The informer of this kind, namespaces and selectors exists with other options.
     #[error(transparent)]
     Options(#[from] OptionsConflict),
 }
 
-/// Checks whether a kind can have an informer, without a request to the server.
+/// Checks whether a kind can have an informer, without sending a request to the server.
 pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
     let ApiResource {
         group,
@@ -124,10 +125,10 @@ pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
     Ok(())
 }
 
-/// Returns whether a name is a safe segment of a URL path.
+/// Returns whether a name can be used as a segment of a URL path without escaping.
 ///
-/// Valid are letters and digits, and inside the name also `-` and `.`. Kubernetes allows no other characters in
-/// these names.
+/// A valid name consists of ASCII letters and digits; `-` and `.` are also valid except at the start and end.
+/// Kubernetes allows no other characters in these names.
 fn is_segment(name: &str) -> bool {
     let bytes = name.as_bytes();
     let [first, .., last] = bytes else {

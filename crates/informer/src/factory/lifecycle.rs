@@ -1,6 +1,6 @@
-//! Ends single informers of a factory, on request or after their last hold is dropped.
+//! Ends a single informer of a factory, on request or after its last [`Hold`] is dropped.
 //!
-//! The other informers of the factory continue.
+//! A hold is a handle that keeps one informer running. The other informers of the factory are not affected.
 
 use std::{
     ops::Deref,
@@ -20,16 +20,17 @@ use super::{
 };
 use crate::{shared_informer::SharedInformer, status::Status};
 
-/// Keeps an informer of a factory running until the last hold is dropped.
+/// Handle that keeps one informer of a factory running until the last hold of that informer is dropped.
 ///
-/// The informer then runs for the factory's [grace](super::FactoryBuilder::idle_grace) and ends. A clone is
-/// another hold.
+/// After the last hold is dropped, the informer still runs for the factory's [idle grace
+/// period](super::FactoryBuilder::idle_grace), and then ends. Each clone of a hold is another hold.
 ///
-/// A hold dereferences to its [`SharedInformer`]. Clones of that informer, listers, registrations,
-/// subscriptions and waits do not hold it. Keep the hold for as long as the informer is needed.
+/// A hold dereferences to its [`SharedInformer`]. Clones of that `SharedInformer` do not keep the informer
+/// running, and neither do its listers, registrations, subscriptions and waits. Keep the hold for as long as
+/// the informer is needed.
 ///
-/// A hold can be dropped anywhere, also outside of a runtime and inside a handler. The informer's own task ends
-/// the informer.
+/// A hold can be dropped anywhere, also outside of a runtime and inside a handler. The drop does not wait for
+/// the informer to end.
 #[derive_where(Debug)]
 pub struct Hold<K> {
     informer: SharedInformer<K>,
@@ -67,15 +68,16 @@ impl<K> Drop for Hold<K> {
 }
 
 impl SharedInformerFactory {
-    /// Returns a hold of the informer of a kind; the informer runs at once.
+    /// Returns a hold of the informer of the kind `K`; the informer runs at once.
     ///
-    /// The informer needs no [`SharedInformerFactory::start`]. It ends if the last hold is dropped and no new
-    /// hold is requested within the factory's [grace](super::FactoryBuilder::idle_grace). A request within
-    /// this time returns the same informer without a new list. A later request returns a new informer. Must
-    /// be called inside a Tokio runtime.
+    /// The first request creates the informer, which needs no call of [`SharedInformerFactory::start`]. The
+    /// informer ends if its last hold is dropped and no new hold is requested within the factory's [idle
+    /// grace period](super::FactoryBuilder::idle_grace). A request within this period returns the same
+    /// informer, and no new list is needed. A later request returns a new informer. This method must be
+    /// called inside a Tokio runtime.
     ///
-    /// [`SharedInformerFactory::informer`] returns the same informer, and pins it: it then runs until it is
-    /// stopped or the factory ends, even without a hold.
+    /// [`SharedInformerFactory::informer`] returns the same informer, but also pins it. A pinned informer
+    /// runs until it is stopped or the factory ends, even if no hold exists.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -96,10 +98,13 @@ impl SharedInformerFactory {
         self.hold_requested(Request::of_type(InformerOptions::new()))
     }
 
-    /// Returns a hold of an informer with the given options, see [`SharedInformerFactory::informer_with`].
+    /// Returns a hold of the informer with the given options; the informer runs at once.
+    ///
+    /// The options identify the informer as in [`SharedInformerFactory::informer_with`].
     ///
     /// # Errors
-    /// An informer of this kind and scope exists with other options.
+    /// Returns [`OptionsConflict`] if the informer of this kind, these namespaces and these selectors exists
+    /// with other options.
     pub fn hold_with<K>(&self, options: InformerOptions<K>) -> Result<Hold<K>, OptionsConflict>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -112,10 +117,11 @@ impl SharedInformerFactory {
 
     /// Returns a hold of the informer of a kind that is known only at run time.
     ///
-    /// See [`SharedInformerFactory::for_resource`].
+    /// See [`SharedInformerFactory::for_resource`] for the informer, and [`SharedInformerFactory::hold`] for
+    /// the hold.
     ///
     /// # Errors
-    /// As for [`SharedInformerFactory::for_resource`].
+    /// Returns [`KindError`] for the same reasons as [`SharedInformerFactory::for_resource`].
     pub fn hold_resource(
         &self,
         kind: &(impl KindRef + ?Sized),
@@ -139,12 +145,13 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Ends the informer that [`SharedInformerFactory::informer`] returns; returns whether there was one.
+    /// Ends the informer that [`SharedInformerFactory::informer`] returns for `K`, and waits for its end.
     ///
-    /// See [`SharedInformerFactory::stop_informer`].
+    /// Returns whether the factory had this informer. [`SharedInformerFactory::stop_informer`] describes the
+    /// effects.
     ///
     /// # Cancel safety
-    /// As for [`SharedInformerFactory::stop_informer`].
+    /// The first poll signals the informer to end. Dropping the future only ends the wait.
     pub async fn stop<K>(&self) -> bool
     where
         K: Resource + Send + Sync + 'static,
@@ -159,20 +166,20 @@ impl SharedInformerFactory {
 
     /// Ends one informer of the factory, and waits until its tasks have ended.
     ///
-    /// The method returns whether the factory had the informer. From the first poll on, the next request
-    /// creates a new informer with an empty cache and no handlers. The next [`SharedInformerFactory::start`]
-    /// runs the new informer.
+    /// Returns whether the factory had the informer. After the first poll of this future, the next request
+    /// for the informer creates a new informer with an empty cache and no handlers. The next
+    /// [`SharedInformerFactory::start`] runs the new informer.
     ///
     /// Existing references to the old informer stay valid. Its cache and its listers keep their last content.
-    /// Its handlers receive no more events; undelivered events are discarded and counted. Registering a handler
-    /// fails with [`Stopped`](crate::shared_informer::Stopped). The new informer does not inherit handlers,
-    /// pins or [holds](Hold).
+    /// Its handlers receive no more events; events that were not delivered are discarded and counted.
+    /// Registering a handler fails with [`Stopped`](crate::shared_informer::Stopped). The new informer does
+    /// not inherit handlers, pins or [holds](Hold).
     ///
-    /// An adopted informer leaves the factory and keeps running, because the factory does not run it. This
-    /// method has no effect after the shutdown, or if another informer has replaced this one. It can be called
-    /// several times, also concurrently; each call waits for the end.
+    /// An adopted informer is removed from the factory and keeps running, because the factory does not run
+    /// it. This method has no effect after the shutdown, or if another informer has replaced `informer`. The
+    /// method can be called several times, also concurrently; each call waits until the informer has ended.
     ///
-    /// A handler of this informer must not wait for this future: the wait would never end.
+    /// A handler of `informer` must not wait for this future, because the wait would never end.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -185,7 +192,7 @@ impl SharedInformerFactory {
     /// ```
     ///
     /// # Cancel safety
-    /// The first poll signals the informer to end. Dropping the future only stops the wait.
+    /// The first poll signals the informer to end. Dropping the future only ends the wait.
     #[doc(alias = "RemoveInformer")]
     pub async fn stop_informer<K>(&self, informer: &SharedInformer<K>) -> bool
     where

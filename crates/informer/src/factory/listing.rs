@@ -1,7 +1,7 @@
-//! Type-independent access to the informers of a factory.
+//! Access to the informers of a factory without knowledge of their object types.
 //!
-//! [`AnyInformer`] reports what an informer covers, how it keeps its objects, its status and its memory. It
-//! gives no access to the objects.
+//! [`AnyInformer`] reports which objects an informer covers, in which form its cache stores them, its status
+//! and its memory use. It gives no access to the objects.
 
 use std::{any::Any, fmt};
 
@@ -20,40 +20,40 @@ use crate::{
     status::{StatusReader, WaitForSync},
 };
 
-/// An informer of a factory, independent of its type.
+/// An informer of a factory, independent of the Rust type of its objects.
 ///
-/// [`SharedInformerFactory::informers`] returns it. It keeps the informer's cache alive, as a clone of the
-/// [`SharedInformer`] does.
+/// [`SharedInformerFactory::informers`] returns values of this trait. Such a value keeps the informer's cache
+/// in memory, as a clone of the [`SharedInformer`] does.
 ///
 /// [`SharedInformerFactory::informers`]: super::SharedInformerFactory::informers
 pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
-    /// Returns the informer's name, as in logs and metrics.
+    /// Returns the informer's name, which logs and metrics contain.
     fn name(&self) -> &str;
 
-    /// Returns the kind of the informer's objects.
+    /// Returns the group, version, kind and plural name of the informer's objects.
     fn kind(&self) -> &ApiResource;
 
-    /// Returns which objects the informer covers, and which of their fields it keeps.
+    /// Returns which objects the informer covers, and which fields of each object its cache stores.
     ///
-    /// Returns `None` for an informer that the program created itself
-    /// ([`informer_for`](super::SharedInformerFactory::informer_for),
-    /// [`adopt`](super::SharedInformerFactory::adopt)), because the factory does not know its sources.
+    /// Returns `None` for an informer that the program created itself and passed to
+    /// [`informer_for`](super::SharedInformerFactory::informer_for) or
+    /// [`adopt`](super::SharedInformerFactory::adopt), because the factory does not know what it lists.
     fn coverage(&self) -> Option<&Coverage>;
 
-    /// Returns a reader of the informer's status, which includes the progress of its sources.
+    /// Returns a reader of the informer's status, which includes the progress of each list and watch.
     fn status(&self) -> StatusReader;
 
-    /// Returns the memory that the informer's cache uses.
+    /// Returns the memory use of the informer's cache.
     ///
-    /// The method visits every object once, which takes some milliseconds per 100,000 objects.
+    /// The method visits every object in the cache, which takes some milliseconds per 100,000 objects.
     fn memory(&self) -> Memory;
 
     /// Returns the status of the informer's handlers and subscriptions, in the order of registration.
     ///
-    /// The status contains the number of waiting events and how long they have waited.
+    /// A status contains the number of events that wait for the handler, and the time that they have waited.
     fn handlers(&self) -> Vec<HandlerStatus>;
 
-    /// Waits until the informer has synced, even if its factory has not been started yet.
+    /// Returns a wait for the informer's sync, which also waits if the factory has not been started yet.
     ///
     /// See [`SharedInformer::wait_for_sync`].
     fn wait_for_sync(&self) -> WaitForSync;
@@ -62,56 +62,58 @@ pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
     fn is_stopped(&self) -> bool;
 }
 
-/// Seals [`AnyInformer`], so that new methods are not a breaking change.
+/// Prevents implementations of [`AnyInformer`] outside this library, so that a new method is not a breaking
+/// change.
 #[expect(
     unnameable_types,
     reason = "nothing outside of the library is to implement what it seals"
 )]
 pub trait Sealed {}
 
-/// The objects that an informer covers, and the fields that it keeps of each object.
+/// Description of the objects that an informer covers, and of the fields of each object that its cache
+/// stores.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Coverage {
-    /// The covered namespaces, at least one, ordered by name.
+    /// The covered namespaces, ordered by name; contains at least one section.
     ///
-    /// A section whose namespace is `None` covers all namespaces that no other section names. A cluster-scoped
-    /// kind has only this section.
+    /// A section whose `namespace` is `None` covers all namespaces that no other section names. The coverage
+    /// of a cluster-scoped kind has only such a section.
     pub sections: Vec<CoveredNamespace>,
-    /// Whether the informer keeps only the metadata of the objects.
+    /// Whether the informer requests and caches only the metadata of the objects.
     pub is_metadata_only: bool,
-    /// How the cache keeps an object while no reader uses it.
+    /// Form in which the cache stores an object while no reader uses the object.
     pub representation: Representation,
-    /// If set, the informer keeps only these fields, labels, and the fields that identify an object.
+    /// Fields that the cache stores; it also stores labels and the fields that identify an object.
     ///
-    /// `None` if the informer keeps all fields that are not in `pruned_fields`.
+    /// `None` if the cache stores all fields except `pruned_fields`.
     pub kept_fields: Option<Vec<FieldPath>>,
-    /// Fields that the informer removes from each object.
+    /// Fields that the informer removes from each object before it stores the object.
     pub pruned_fields: Vec<FieldPath>,
 }
 
-/// The part of an informer's scope in one namespace, or in all namespaces that are not named.
+/// The objects that an informer covers in one namespace, or in all namespaces that no other section names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoveredNamespace {
     /// Name of the namespace; `None` for all namespaces that no other section names.
     pub namespace: Option<String>,
-    /// The label selector; empty selects all objects.
+    /// Label selector of the informer in this namespace; the empty selector selects all objects.
     pub labels: Selector,
-    /// The field selector; empty selects all objects.
+    /// Field selector of the informer in this namespace; the empty string selects all objects.
     pub fields: String,
 }
 
-/// How a cache keeps an object while no reader uses it.
+/// Form in which a cache stores an object while no reader uses the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Representation {
-    /// The cache keeps a value of the object's Rust type.
+    /// The cache stores the object as a value of its Rust type.
     #[default]
     Decoded,
-    /// The cache keeps the bytes that the server sent, until the first read decodes them.
+    /// The cache stores the bytes that the server sent. The first read of the object decodes these bytes.
     Lazy,
-    /// The cache keeps compressed JSON.
+    /// The cache stores the object as compressed JSON. Each read decompresses and decodes it.
     Packed,
 }
 
@@ -144,12 +146,13 @@ fn covered(section: &Section) -> CoveredNamespace {
     }
 }
 
-/// An informer and the factory's data about it.
+/// An informer in the registry of a factory, with the kind, coverage and options that the factory recorded.
 pub(super) struct Registered<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) kind: ApiResource,
     pub(super) coverage: Option<Coverage>,
-    /// The options of the first request; `None` if the program created the informer itself.
+    /// The options of the request that created the informer; `None` if the program created the informer
+    /// itself.
     pub(super) options: Option<InformerOptions<K>>,
 }
 

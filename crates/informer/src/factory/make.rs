@@ -1,4 +1,4 @@
-//! Creates the informer of a request, or finds the one that exists.
+//! Returns the existing informer for a request, or creates it.
 //!
 //! This module combines the options of the request with the defaults of the factory. It does not start the
 //! informer.
@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl SharedInformerFactory {
-    /// Returns the registry key of the requested informer: its type, kind and scope.
+    /// Returns the key under which the registry stores the requested informer: its type, kind and scope.
     pub(super) fn key<K: Resource + 'static>(&self, request: &Request<K>) -> Key {
         let defaults = &self.inner.defaults;
         Key {
@@ -36,7 +36,10 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Returns the requested informer, or an error if it exists with other options.
+    /// Returns the requested informer, and creates it if there is none.
+    ///
+    /// # Errors
+    /// Returns [`OptionsConflict`] if the informer exists with other options than the request.
     pub(super) fn get_with_options<K>(
         &self,
         request: Request<K>,
@@ -49,7 +52,8 @@ impl SharedInformerFactory {
         let kind = K::kind(&request.dyntype).into_owned();
         self.get_if_or_make(request, want, |has| match has {
             Some(has) => wanted.must_equal(has, &kind),
-            // Its options are unknown; only a request without options can share it.
+            // The options of an informer from `informer_for` or `adopt` are unknown, so only a request
+            // without options can share the informer.
             None => wanted
                 .must_equal(&InformerOptions::new(), &kind)
                 .map_err(|_| OptionsConflict::new(&kind, "constructor")),
@@ -94,7 +98,10 @@ impl SharedInformerFactory {
         registry.get_if_or_make(&key, want, accept, make)
     }
 
-    /// Creates an informer with the `complete` options; `requested` are the options of this informer alone.
+    /// Creates an informer with the options `complete`.
+    ///
+    /// `requested` contains only the options of the request, without the defaults of the factory. The
+    /// transforms for each namespace are resolved from `requested` and from the defaults.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,
@@ -140,7 +147,9 @@ impl SharedInformerFactory {
         builder.build()
     }
 
-    /// Returns the source that lists and watches the namespace of a section, or all namespaces.
+    /// Returns the source that sends the lists and watches of one section of the informer's scope.
+    ///
+    /// A section covers one namespace, or all namespaces that no other section names.
     fn source<K: Resource>(&self, dyntype: &K::DynamicType, section: &Section) -> ListWatch<K> {
         let source = ListWatch::<K>::with_type(Arc::clone(&self.inner.client), dyntype)
             .namespace(&*section.namespace)
@@ -153,10 +162,10 @@ impl SharedInformerFactory {
     }
 }
 
-/// Returns the function that runs an informer until its lifetime is over.
+/// Returns the function that runs an informer until the informer must end.
 ///
-/// If the informer follows the definition of its kind, the function also holds the informer of definitions
-/// while this informer runs.
+/// `follow` is called when the informer starts. If it returns a value, the informer follows the definition of
+/// its kind, and the informer of definitions is held until this informer has ended.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,

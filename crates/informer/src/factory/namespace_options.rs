@@ -1,4 +1,7 @@
-//! Options that apply to one namespace.
+//! Defines the options that an informer can have for a single namespace: selectors, request options, a
+//! transform.
+//!
+//! This module does not resolve the precedence between options; the modules `scope` and `options` do.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,15 +10,15 @@ use derive_where::derive_where;
 use super::scope::{Selection, selection_methods};
 use crate::decode::Transform;
 
-/// Options for one namespace, of one type or of all kinds.
+/// Options for one namespace, either for one type or for all kinds.
 ///
-/// For one type, `T` is that type ([`InformerOptions::namespaces_with`]). For all kinds, `T` is `ObjectMeta`
-/// ([`FactoryBuilder::namespaces_with`]). If an option is not set here, the next row of the table at
-/// [`InformerOptions`] applies.
+/// With [`InformerOptions::namespaces_with`], the options are for one type, and `T` is that type. With
+/// [`FactoryBuilder::namespaces_with`], the options are for all kinds, and `T` is `ObjectMeta`. If an option
+/// is not set in this value, a less specific setting applies; see the table at [`InformerOptions`].
 ///
-/// Each namespace has its own source, so it can have the options of a source: selectors, request options and a
-/// transform. All namespaces of an informer share its queue and its cache, so they also share the options for
-/// the queue, for keeping and saving objects, and for the resync.
+/// An informer lists and watches each of its namespaces separately. So selectors, request options and the
+/// transform can differ between namespaces. All namespaces of an informer share one queue and one cache. So
+/// they share the options for the queue, for storing and saving objects, and for the resync.
 ///
 /// [`InformerOptions`]: super::InformerOptions#which-option-holds
 /// [`InformerOptions::namespaces_with`]: super::InformerOptions::namespaces_with
@@ -29,22 +32,26 @@ pub struct NamespaceOptions<T> {
 }
 
 impl<T> NamespaceOptions<T> {
-    /// Returns options in which nothing is set.
+    /// Returns options in which no option is set.
     pub fn new() -> Self {
         Self::default()
     }
 
     selection_methods!(selection);
 
-    /// Sets a function that changes each object, or its metadata, once before the cache and handlers receive
-    /// it.
+    /// Sets a function that changes every received object of this namespace before it is stored or delivered.
+    ///
+    /// If `T` is `ObjectMeta`, the function changes the object's metadata.
     pub fn transform(mut self, transform: impl Fn(&mut T) + Send + Sync + 'static) -> Self {
         self.transform = Some(infallible(transform));
         self
     }
 }
 
-/// Splits the options into the selection and the transform of each namespace.
+/// Splits the options of each namespace into two maps by namespace name.
+///
+/// The first map contains the selectors and request options. The second map contains the transforms that are
+/// set.
 pub(super) fn split<T, S: Into<String>>(
     namespaces: impl IntoIterator<Item = (S, NamespaceOptions<T>)>,
 ) -> (BTreeMap<String, Selection>, BTreeMap<String, Transform<T>>) {

@@ -1,6 +1,7 @@
-//! Options that apply to one informer, or to all informers of a type.
+//! Defines the options of one informer, which can also be the defaults for all informers of a type.
 //!
-//! This module merges options by precedence and compares them. It does not apply them.
+//! This module merges options by precedence, and compares the options of two requests. It does not create the
+//! informer.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,29 +16,30 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The queue between the reflectors and the store of an informer.
+/// Type of the queue that stores the changes of an informer between its reflectors and its store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueueKind {
-    /// [`InOrder`](crate::queue::InOrder): keeps every change, in order of arrival.
+    /// The queue [`InOrder`](crate::queue::InOrder), which keeps every change in order of arrival.
     #[default]
     InOrder,
-    /// [`DeltaFifo`](crate::queue::DeltaFifo): keeps the changes of each object together.
+    /// The queue [`DeltaFifo`](crate::queue::DeltaFifo), which groups the changes of each object.
     DeltaFifo,
 }
 
 /// Options for one informer, or for all informers of a type.
 ///
-/// For one informer, see [`SharedInformerFactory::informer_with`]; for a type, see
-/// [`FactoryBuilder::for_type`], which is `ByObject` in controller-runtime.
+/// [`SharedInformerFactory::informer_with`] takes the options of one informer. [`FactoryBuilder::for_type`]
+/// takes the options of all informers of a type, as `ByObject` in controller-runtime does.
 ///
-/// Labels, fields and namespaces identify the informer of a request: different values create another informer.
+/// Requests for a type with different labels, fields or namespaces return different informers. Requests that
+/// differ only in another option are an error.
 ///
 /// # Which option holds
 ///
-/// Each option is resolved separately, and the options in [`NamespaceOptions`] are resolved for each namespace.
-/// An empty selector counts as set and selects all objects. A transform that does nothing counts as set and
-/// disables less specific ones. The first row that sets the option applies:
+/// The precedence is resolved separately for each option, and for the options in [`NamespaceOptions`] also
+/// for each namespace. An empty selector counts as set and selects all objects. A transform that does nothing
+/// counts as set and disables less specific transforms. The first row that sets the option applies:
 ///
 /// | | set by | for |
 /// | --- | --- | --- |
@@ -48,21 +50,22 @@ pub enum QueueKind {
 /// | 5 | [`FactoryBuilder::namespaces_with`] | all kinds in this namespace |
 /// | 6 | [`FactoryBuilder`] | all kinds |
 ///
-/// The namespaces are those of the first of the rows 2, 4 and 5 that names any. The name `""` means all
-/// namespaces that are not named beside it. For a cluster-scoped kind only the rows 2, 4 and 6 apply.
+/// The informer's namespaces come from the first of the rows 2, 4 and 5 that sets namespaces. In a list of
+/// namespaces, the name `""` means all namespaces that the list does not name. For a cluster-scoped kind,
+/// only the rows 2, 4 and 6 apply.
 ///
-/// A type is a Rust type; `DynamicObject` is one type, even with several kinds. Options for `Pod` also apply to
-/// `Pruned<Pod>`, `PartialObjectMeta<Pod>` and `Pruned<PartialObjectMeta<Pod>>` where these types have no
-/// options of their own, with two exceptions:
+/// In this table, a type is a Rust type; `DynamicObject` is one type, even for several kinds. Options for
+/// `Pod` also apply to `Pruned<Pod>`, `PartialObjectMeta<Pod>` and `Pruned<PartialObjectMeta<Pod>>` if these
+/// types have no options of their own, with two exceptions:
 ///
-/// - The options for keeping objects ([`packed`](Self::packed), [`lazy`](Self::lazy), [`prune`](Self::prune),
+/// - The options for storing objects ([`packed`](Self::packed), [`lazy`](Self::lazy), [`prune`](Self::prune),
 ///   [`warm_start`](Self::warm_start), [`detect_mutations`](Self::detect_mutations)) and the
-///   [`name`](Self::name) apply to that type only.
+///   [`name`](Self::name) apply only to the type for which they are set.
 /// - A [`transform`](Self::transform) for `Pod` applies to `Pod` and `Pruned<Pod>`, because metadata alone is
 ///   not a `Pod`.
 ///
-/// In controller-runtime, row 5 has precedence over row 4 for a type whose options name no namespaces. In this
-/// library the more specific row 4 always has precedence.
+/// In controller-runtime, row 5 has precedence over row 4 for a type whose options name no namespaces. In
+/// this library the more specific row 4 always has precedence.
 ///
 /// [`SharedInformerFactory::informer_with`]: super::SharedInformerFactory::informer_with
 /// [`FactoryBuilder`]: super::FactoryBuilder
@@ -82,7 +85,7 @@ pub struct InformerOptions<K> {
     pub(super) keeping: Keeping<K>,
 }
 
-/// The transforms of a type: for each namespace, and for all namespaces.
+/// The transforms that one set of options contains for a type: one for all namespaces, and one per namespace.
 #[derive_where(Clone, Default)]
 pub(super) struct Transforms<K> {
     pub(super) everywhere: Option<Transform<K>>,
@@ -90,7 +93,7 @@ pub(super) struct Transforms<K> {
 }
 
 impl<K> Transforms<K> {
-    /// Returns the transform of a namespace, or else the one for all namespaces.
+    /// Returns the transform of a namespace; if none is set, returns the transform for all namespaces.
     pub(super) fn of(&self, namespace: &str) -> Option<&Transform<K>> {
         let here = self.by_namespace.get(namespace);
         here.or(self.everywhere.as_ref())
@@ -107,7 +110,10 @@ impl<K> Transforms<K> {
         }
     }
 
-    /// Returns the addresses of the transforms, because closures can be compared only by address.
+    /// Returns the address of each transform, with its namespace or `None` for all namespaces.
+    ///
+    /// Two sets of transforms are compared by these addresses, because closures can be compared only by
+    /// address.
     fn addresses(&self) -> impl Iterator<Item = (Option<&str>, usize)> {
         let everywhere = self.everywhere.iter().map(|transform| (None, transform));
         let by_namespace = self.by_namespace.iter();
@@ -118,14 +124,15 @@ impl<K> Transforms<K> {
 }
 
 impl<K> InformerOptions<K> {
-    /// Returns options in which nothing is set.
+    /// Returns options in which no option is set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the name for logs, errors and metrics.
+    /// Sets the informer's name, which logs, errors and metrics contain.
     ///
-    /// It need not be unique. The default consists of kind and scope, such as `pods in shop`.
+    /// The name need not be unique. The default name consists of the kind and the scope; an example is
+    /// `pods in shop`.
     #[doc(alias = "InformerName")]
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
@@ -136,13 +143,15 @@ impl<K> InformerOptions<K> {
 
     /// Limits the informer to these namespaces; an empty list means all namespaces.
     ///
-    /// The name `""` means all namespaces that are not named beside it.
+    /// The name `""` means all namespaces that `namespaces` does not contain by name.
     pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {
         let namespaces = namespaces.into_iter();
         self.namespaces_with(namespaces.map(|name| (name, NamespaceOptions::new())))
     }
 
     /// Limits the informer to these namespaces, each with its own options.
+    ///
+    /// The name `""` means all namespaces that `namespaces` does not contain by name.
     pub fn namespaces_with<S: Into<String>>(
         mut self,
         namespaces: impl IntoIterator<Item = (S, NamespaceOptions<K>)>,
@@ -153,13 +162,13 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    /// Sets the queue between the reflectors and the store.
+    /// Sets the type of the queue between the informer's reflectors and its store.
     pub fn queue(mut self, queue: QueueKind) -> Self {
         self.queue = Some(queue);
         self
     }
 
-    /// Sets a function that changes each object once before the cache and handlers receive it.
+    /// Sets a function that changes every received object before it is stored or delivered.
     #[doc(alias = "WithTransform")]
     pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         self.transforms.everywhere = Some(infallible(transform));
@@ -170,9 +179,10 @@ impl<K> InformerOptions<K> {
 
     keeping_methods!(keeping);
 
-    /// Fills the options that are not set from `general`.
+    /// Returns these options, with the values of `general` for options that are not set.
     ///
-    /// The transforms of namespaces come from the same options as the list of namespaces.
+    /// The transforms of single namespaces are an exception: they come from the options that set the
+    /// namespaces.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {
@@ -192,7 +202,10 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Returns the options that another type of the same kind inherits.
+    /// Returns the part of these options that another type `T` of the same kind inherits.
+    ///
+    /// `transform` converts a transform for `K` to a transform for `T`, or returns `None` if that is
+    /// impossible.
     pub(super) fn inherited<T>(
         &self,
         transform: impl Fn(&Transform<K>) -> Option<Transform<T>>,
@@ -206,13 +219,12 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Checks whether a request with these options can share an informer that was created with the options
-    /// `has`.
+    /// Checks whether a request with the options `self` can share an informer that has the options `has`.
     ///
     /// A request without a name accepts any name.
     ///
     /// # Errors
-    /// An option differs; the error names it.
+    /// Returns [`OptionsConflict`], which names the first option that differs.
     pub(super) fn must_equal(&self, has: &Self, kind: &str) -> Result<(), OptionsConflict> {
         let (named, queue) = (&self.name, |of: &Self| of.queue.unwrap_or_default());
         let own = [
@@ -238,7 +250,7 @@ impl<K> InformerOptions<Pruned<K>> {
     keep_method!(keeping);
 }
 
-/// An informer of the same kind and scope exists with another value of an option.
+/// Error of a request: the informer of this kind and scope exists with another value of an option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the factory already has an informer of {kind} in this scope with another {option}; use the same options, or another factory"

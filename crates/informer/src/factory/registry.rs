@@ -1,8 +1,8 @@
-//! The registry of a factory's informers: one per key, created once and run once.
+//! The registry of a factory's informers: stores one informer per key, and runs each informer once.
 //!
-//! The lock protects look-ups only. Constructors can be user code, so they run without the lock. If several
-//! threads construct the same informer, the first one to insert it wins. The other informers are dropped before
-//! they run. The registry does not decide which options an informer has.
+//! A lock protects the entries. Constructors can be user code, so they run without the lock. If several
+//! threads construct the informer of one key, the registry keeps the first informer that is inserted. The
+//! other informers are dropped before they run. The registry does not decide which options an informer has.
 
 mod lifetime;
 
@@ -30,90 +30,93 @@ use crate::{
     status::{InformerError, WaitForSync},
 };
 
-/// Identifies an informer: its type, its kind and its scope.
+/// Identifies an informer in the registry by its Rust type, its kind and its scope.
 ///
-/// The type determines the representation. The kind distinguishes informers of types such as `DynamicObject`.
+/// The Rust type determines whether the informer caches whole objects, pruned objects or metadata. The kind
+/// distinguishes informers whose Rust type is the same for all kinds, such as `DynamicObject`.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) type_id: TypeId,
-    /// All names of the kind, because a single one of them may be a wrong guess.
+    /// Group, version, kind and plural name. All are compared, because the caller may have guessed one of
+    /// them.
     pub(super) kind: ApiResource,
     pub(super) scope: Scope,
 }
 
-/// Function that runs an informer until its lifetime is over.
+/// Function that runs an informer until the informer must end.
 ///
-/// The returned future holds the lifetime until the informer's last task has ended. The function is called
-/// without the lock, because it may register another informer.
+/// The returned future owns the [`Lifetime`], which signals the end, until the informer's last task has
+/// ended. The function is called without the registry's lock, because it may register another informer.
 pub(super) type Run = Box<dyn FnOnce(Lifetime) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// An informer that is ready to be spawned.
+/// The run function of an informer and its argument; both are ready to be spawned as a task.
 struct Begun {
     run: Run,
     lifetime: Lifetime,
 }
 
-/// An informer that is not registered yet.
+/// An informer that was created and is not in the registry yet.
 pub(super) struct New<K> {
     pub(super) registered: Registered<K>,
-    /// `None` if the factory does not run the informer.
+    /// Function that runs the informer; `None` if the factory does not run the informer.
     pub(super) run: Option<Run>,
 }
 
-/// Result of a look-up: a registered informer and the identity of its entry.
+/// Result of a look-up in the registry: an informer, and the identity of its entry.
 pub(super) struct Lookup<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) id: EntryId,
 }
 
-/// Identifies a registry by its address.
+/// Identity of a registry: its address. Each factory has one registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RegistryId(usize);
 
-/// Identifies one informer among the successive informers of a key.
+/// Identity of a registry entry. Informers that replace each other under one key have different identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryId(u64);
 
-/// How long a request needs the informer.
+/// Time for which a request needs the informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// From the start of the factory until its shutdown.
+    /// The request needs the informer from the start of the factory until its shutdown.
     Pinned,
-    /// From the request until the hold is released.
+    /// The request needs the informer from the request until the hold that it returns is released.
     Held,
 }
 
 /// Result of a request to end an informer.
 pub(super) enum Ending {
-    /// The informer is not registered, or the factory shuts down.
+    /// The informer is not in the registry, or the factory has been shut down. Nothing was changed.
     NotHere,
-    /// The informer did not run in this factory, and is no longer registered.
+    /// The informer is not running in this factory, and was removed from the registry.
     ///
-    /// The value is the informer's run function, if it never ran. Dropping that function ends the informer.
+    /// The value is the informer's run function if the informer was never started. Dropping that function
+    /// ends the informer.
     Left(Option<Run>),
-    /// The informer was signalled to end through this channel, which closes when the informer's last task
-    /// ends.
+    /// The informer was signalled to end through this channel. The channel closes when the informer's last
+    /// task has ended.
     Told(Arc<watch::Sender<Demand>>),
 }
 
 pub(super) struct Registry {
     state: Mutex<State>,
-    /// Time for which an informer runs after its last hold is dropped.
+    /// Time for which an unused informer runs after its last hold is dropped.
     idle_grace: Duration,
-    /// Signals the shutdown. Each running informer holds a receiver until its last task has ended.
+    /// Sends the shutdown signal. Each running informer holds a receiver until its last task has ended.
     stop: watch::Sender<bool>,
-    /// The error of the first informer that failed.
+    /// Sends the error of the first informer that failed; `None` until an informer fails.
     pub(super) failure: watch::Sender<Option<InformerError>>,
-    /// Tasks of the informers. Never locked together with the state: a runtime that shuts down drops a
-    /// spawned task at once, and dropping it runs user code.
+    /// Tasks of the running informers. This lock is never held together with the lock of `state`. A runtime
+    /// that shuts down drops a spawned task at once, and the drop of a task runs user code.
     running: Mutex<JoinSet<()>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Registered informers in the order of their first requests.
+    /// Entries of the informers, in the order of their first requests.
     entries: Vec<Entry>,
-    /// Whether the factory was started.
+    /// Whether `start` was called.
     started: bool,
     shut_down: bool,
     next_id: u64,
@@ -122,9 +125,9 @@ struct State {
 struct Entry {
     id: EntryId,
     key: Key,
-    /// A [`Registered<K>`], where `K` is the type in the key.
+    /// The informer as a [`Registered<K>`], where `K` is the Rust type in the key.
     informer: Arc<dyn AnyInformer>,
-    /// Run function of the informer; `None` after the start, and for an adopted informer.
+    /// Function that runs the informer; `None` after the informer's start, and for an adopted informer.
     run: Option<Run>,
     demand: Arc<watch::Sender<Demand>>,
     pinned: bool,
@@ -157,10 +160,11 @@ impl Registry {
         self.state.lock().entries.len()
     }
 
-    /// Returns the informer of a key, and creates it if none exists or the existing one has ended or is ending.
+    /// Returns the informer of a key. Creates it if there is none, or if the existing informer has ended or
+    /// is ending.
     ///
-    /// If `accept` rejects the options, the request does not change the informer's demand. A held informer runs
-    /// after this call.
+    /// `accept` receives the options of the informer. If it returns an error, the request neither pins nor
+    /// holds the informer. After a successful request with [`Want::Held`], the informer runs.
     pub(super) fn get_if_or_make<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -193,7 +197,10 @@ impl Registry {
         accepted.map(|()| Lookup { informer, id })
     }
 
-    /// Returns the informer of a key if one exists that has not ended, and if `accept` accepts its options.
+    /// Returns the informer of a key; `None` if there is none, or if it has ended or is ending.
+    ///
+    /// # Errors
+    /// Returns the error of `accept`, which receives the options of the informer.
     pub(super) fn get_if<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -212,7 +219,9 @@ impl Registry {
         Ok(Some(Lookup { informer, id }))
     }
 
-    /// Registers an informer that the program runs; returns `false` if the key has another informer.
+    /// Registers an informer that the factory does not run.
+    ///
+    /// Returns `false` if the key has another informer that has not ended.
     pub(super) fn adopt<K: Send + Sync + 'static>(
         &self,
         key: &Key,
@@ -237,7 +246,7 @@ impl Registry {
         true
     }
 
-    /// Starts every informer that is not running yet.
+    /// Starts every informer in the registry that is not running yet.
     pub(super) fn start(self: &Arc<Self>) {
         let mut state = self.state.lock();
         state.started = true;
@@ -247,7 +256,8 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Takes the run function of an informer, if it is not running yet.
+    /// Returns the run function and the lifetime of an informer that is to be started; `None` if it was
+    /// started.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -272,9 +282,11 @@ impl Registry {
         }
     }
 
-    /// Returns the waits for all informers that are started or adopted, and are not about to end.
+    /// Returns a wait for the sync of each informer that is started or adopted, except those signalled to
+    /// end.
     ///
-    /// Before the first start, the waits include the informers that are not started; these waits fail at once.
+    /// Before the first [`start`](Self::start), the result also contains waits for the informers that are not
+    /// started; these waits fail at once.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());
@@ -286,9 +298,9 @@ impl Registry {
         waits.collect()
     }
 
-    /// Signals all running informers to end, and prevents later starts.
+    /// Signals all running informers to end, and ends the informers that were never started.
     ///
-    /// Informers that never ran end here.
+    /// After this call, no informer is started any more.
     pub(super) fn shut_down(&self) {
         let mut state = self.state.lock();
         state.shut_down = true;
@@ -302,7 +314,7 @@ impl Registry {
         self.stop.send_replace(true);
     }
 
-    /// Records the failure of an informer, unless another one failed earlier.
+    /// Records the error of a failed informer, unless another informer failed earlier.
     pub(super) fn failed(&self, error: InformerError) {
         self.failure.send_if_modified(|failure| {
             let is_first = failure.is_none();
@@ -311,12 +323,14 @@ impl Registry {
         });
     }
 
-    /// Waits until the last task of the last informer has ended.
+    /// Waits until the last task of every informer has ended.
     pub(super) async fn all_ended(&self) {
         self.stop.closed().await;
     }
 
-    /// Signals an informer to end; the next request for its key creates a new informer.
+    /// Ends an informer: signals it if it runs, or removes it from the registry.
+    ///
+    /// The next request for the informer's key creates a new informer.
     pub(super) fn end<K: 'static>(&self, informer: &SharedInformer<K>) -> Ending {
         let mut state = self.state.lock();
         let at = state.entries.iter().position(|entry| {
@@ -336,7 +350,7 @@ impl Registry {
         Ending::Told(Arc::clone(&entry.demand))
     }
 
-    /// Adds a hold to an informer that is held already.
+    /// Adds a hold to the informer with this identity, which has a hold already.
     pub(super) fn hold(self: &Arc<Self>, id: EntryId) {
         let mut state = self.state.lock();
         let begun = self.take(&mut state, id, Want::Held);
@@ -344,14 +358,14 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Returns the informer of a key if one exists that has not ended.
+    /// Returns the informer of a key; `None` if there is none, or if it has ended or is ending.
     pub(super) fn look<K: 'static>(&self, key: &Key) -> Option<SharedInformer<K>> {
         let state = self.state.lock();
         let (_, registered) = state.find::<K>(key)?;
         Some(registered.informer.clone())
     }
 
-    /// Removes a hold of an informer.
+    /// Removes one hold of an informer. Without a pin or another hold, the idle grace period starts.
     pub(super) fn release(&self, id: EntryId) {
         let mut state = self.state.lock();
         let Some(entry) = state.entry(id) else {
@@ -365,7 +379,9 @@ impl Registry {
         }
     }
 
-    /// Removes an informer that has no pin and no hold; returns `false` if it has a pin or a hold.
+    /// Removes an informer whose idle grace period has passed.
+    ///
+    /// Returns `false` and keeps the informer if it has a pin or a hold.
     pub(super) fn retire(&self, id: EntryId) -> bool {
         let mut state = self.state.lock();
         if state.entry(id).is_some_and(|entry| entry.is_wanted()) {
@@ -377,7 +393,7 @@ impl Registry {
         true
     }
 
-    /// Removes an informer that was signalled to end and has ended.
+    /// Removes an informer from the registry if it was signalled to end. Called when the informer has ended.
     pub(super) fn clear(&self, id: EntryId) {
         let mut state = self.state.lock();
         let ended = state.entry(id).is_some_and(|entry| entry.is_ending());
@@ -386,7 +402,9 @@ impl Registry {
         drop(ended);
     }
 
-    /// Records the demand for an informer, and returns the informer if it must be spawned.
+    /// Adds a pin or a hold to an informer.
+    ///
+    /// Returns the informer's run function if the caller must spawn it, because a held informer runs at once.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;
@@ -403,7 +421,7 @@ impl Registry {
 }
 
 impl State {
-    /// Returns the informer of a key, unless none exists or it must be replaced.
+    /// Returns the informer of a key; `None` if there is none, or if the next request must replace it.
     fn find<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         let has_ended = entry.informer.is_stopped() || entry.is_ending();
@@ -411,7 +429,7 @@ impl State {
         self.at(key).filter(|_| !is_replaceable)
     }
 
-    /// Returns the informer of a key, even if it has ended.
+    /// Returns the informer of a key, even if the informer has ended or is ending.
     fn at<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         Some((entry.id, entry.registered()?))
@@ -426,9 +444,9 @@ impl State {
         Some(self.entries.remove(at))
     }
 
-    /// Registers an informer, and returns the entry that it replaces.
+    /// Inserts a new informer, and returns the entry that it replaces.
     ///
-    /// The caller drops the replaced entry without the lock, because its cache contains user objects.
+    /// The caller must drop the returned entry without the lock, because its cache contains user objects.
     fn insert<K: Send + Sync + 'static>(&mut self, key: &Key, new: New<K>) -> Option<Entry> {
         let id = EntryId(self.next_id);
         self.next_id += 1;

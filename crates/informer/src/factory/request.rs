@@ -1,4 +1,4 @@
-//! [`Request`]: the informer that a caller requests from a factory.
+//! Defines a request of a caller for an informer of a factory, before the factory's defaults are applied.
 
 use std::any::TypeId;
 
@@ -7,7 +7,7 @@ use kube_core::Resource;
 
 use super::options::InformerOptions;
 
-/// A request to a factory for the informer of one kind with the given options.
+/// A request to a factory for the informer of the kind `K` with the given options.
 pub(super) struct Request<K: Resource> {
     pub(super) dyntype: K::DynamicType,
     pub(super) options: InformerOptions<K>,
@@ -22,10 +22,11 @@ impl<K: Resource + 'static> Request<K> {
         Self::of_kind(K::DynamicType::default(), options, None)
     }
 
-    /// Returns a request for a kind; `is_namespaced` is the scope of the kind, if it is known.
+    /// Creates a request for a kind. `is_namespaced` tells whether the kind is namespaced, if the caller
+    /// knows this.
     ///
-    /// If `is_namespaced` is `None`, the Rust type determines the scope. A type without a fixed scope counts as
-    /// namespaced.
+    /// If `is_namespaced` is `None`, the Rust type determines the scope. A type that has no fixed scope
+    /// counts as namespaced.
     pub(super) fn of_kind(
         dyntype: K::DynamicType,
         options: InformerOptions<K>,

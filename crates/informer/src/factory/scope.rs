@@ -1,17 +1,18 @@
-//! The scope of an informer: its namespaces, and the selectors in each of them.
+//! Resolves the scope of an informer: its namespaces, and the selectors and request options in each of them.
 //!
-//! This module resolves the selections that are set at several levels into one scope.
+//! Selections can be set for one informer, for its type and for all kinds. This module combines them by
+//! precedence into one [`Scope`]. It sends no requests.
 
 use std::collections::BTreeMap;
 
 use crate::{logs, reflector::RequestOptions, selector::Selector};
 
-/// Name in a list of namespaces that means all namespaces that the list does not name.
+/// Name that, in a list of namespaces, means all namespaces that the list does not name.
 const ALL: &str = "";
 
-/// Label selector, field selector and request options that are set at one level, such as one namespace.
+/// The selectors and request options that one set of options contains for one namespace or all namespaces.
 ///
-/// If a field is not set, the field of the next level applies. An empty selector counts as set.
+/// If a field is not set, a less specific setting applies. An empty selector counts as set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     pub(super) labels: Option<Selector>,
@@ -19,17 +20,17 @@ pub(super) struct Selection {
     pub(super) requests: RequestOptions,
 }
 
-/// Generates the setters of [`Selection`] for a builder that has a selection at the given path.
+/// Generates the setters of a [`Selection`] for a builder that stores a selection in the given field path.
 macro_rules! selection_methods {
     ($($path:ident).+) => {
-        /// Selects only objects with these labels; the empty selector selects all.
+        /// Selects only objects that match this label selector; the empty selector selects all objects.
         pub fn labels(mut self, labels: crate::selector::Selector) -> Self {
             self.$($path).+.labels = Some(labels);
             self
         }
 
-        /// Selects only objects with these fields, for example `spec.nodeName=node-1`; the empty text selects
-        /// all.
+        /// Selects only objects that match this field selector, for example `spec.nodeName=node-1`; the empty
+        /// string selects all objects.
         pub fn fields(mut self, fields: impl Into<String>) -> Self {
             self.$($path).+.fields = Some(fields.into());
             self
@@ -40,23 +41,25 @@ macro_rules! selection_methods {
 }
 pub(super) use selection_methods;
 
-/// The selections at one level of precedence: for all kinds, for one type, or for one informer.
+/// The selections that are set at one level of precedence: for one informer, for one type, or for all kinds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) everywhere: Selection,
-    /// Selection of each namespace, by name. `None` means that the next level applies; an empty map means all
-    /// namespaces.
+    /// Selections of single namespaces, by name. `None` means that the namespaces of a less specific level
+    /// apply; an empty map means all namespaces.
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
-/// The objects that an informer covers: in each namespace, those that the section selects.
+/// The objects that an informer covers: the objects in each section's namespace that match its selectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// At least one section, ordered by namespace.
+    /// The parts of the scope, ordered by namespace; contains at least one section.
     pub(super) sections: Vec<Section>,
 }
 
-/// The selectors and request options of one namespace; each section is a source of the informer.
+/// The selectors and request options of an informer in one namespace.
+///
+/// The informer lists and watches each section separately.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
     /// Name of the namespace; empty for all namespaces that no other section names.
@@ -66,7 +69,7 @@ pub(super) struct Section {
     pub(super) requests: RequestOptions,
 }
 
-/// Compares the namespace and the selectors, not the request options.
+/// Two sections are equal if their namespaces and selectors are equal; request options are not compared.
 impl PartialEq for Section {
     fn eq(&self, other: &Self) -> bool {
         let key = |of: &Self| (of.namespace.clone(), of.labels.clone(), of.fields.clone());
@@ -90,7 +93,7 @@ impl Selection {
 }
 
 impl Level {
-    /// Returns this level, completed by the more `general` level where this level sets nothing.
+    /// Returns this level, with the values of the level `general` for the parts that this level does not set.
     pub(super) fn or(self, general: Self) -> Self {
         Self {
             everywhere: self.everywhere.or(Some(&general.everywhere)),
@@ -98,7 +101,9 @@ impl Level {
         }
     }
 
-    /// Returns the selection for a namespace, completed by the selection for all namespaces.
+    /// Returns the selection of this level for a namespace.
+    ///
+    /// Parts that are not set for the namespace come from the level's selection for all namespaces.
     fn of(&self, namespace: &str) -> Selection {
         let named = self.namespaces.as_ref();
         let here = named.and_then(|named| named.get(namespace)).cloned();
@@ -117,10 +122,11 @@ impl Level {
 }
 
 impl Scope {
-    /// Resolves the levels, most specific first, into a scope.
+    /// Combines the levels, which are ordered with the most specific first, into a scope.
     ///
-    /// The first level that sets a part applies; within a level, the namespace has precedence. A cluster-scoped
-    /// kind has one section, and the namespaces of all levels are ignored.
+    /// For each selector and request option, the first level that sets it applies. Within a level, the
+    /// selection of the namespace has precedence over the selection for all namespaces. A cluster-scoped kind
+    /// has one section, and the namespaces of all levels are ignored.
     pub(super) fn resolve(levels: &[&Level], is_namespaced: bool) -> Self {
         let nothing = Selection::default;
         let selected = |namespace: &str| {
@@ -152,9 +158,9 @@ impl Scope {
         }
     }
 
-    /// Returns a name for an informer of this scope, such as `pods in shop with labels app=web`.
+    /// Returns a default name for an informer of this scope, such as `pods in shop with labels app=web`.
     ///
-    /// Selectors that differ between namespaces are not part of the name.
+    /// The name omits selectors that differ between namespaces.
     pub(super) fn name(&self, plural: &str) -> String {
         let mut name = plural.to_owned();
         let namespaces = self.sections.iter().map(|section| &*section.namespace);
@@ -173,7 +179,7 @@ impl Scope {
         name
     }
 
-    /// Returns the value that all sections have in common, unless it is empty.
+    /// Returns the text that `of` returns for a section; `None` if it is empty or differs between sections.
     fn common(&self, of: impl Fn(&Section) -> String) -> Option<String> {
         let mut all = self.sections.iter().map(of);
         let first = all.next().filter(|first| !first.is_empty())?;
@@ -191,7 +197,7 @@ impl Section {
         }
     }
 
-    /// Excludes the namespaces of the other sections, so that no object is listed twice.
+    /// Excludes the namespaces that other sections name from this section, so that no object is listed twice.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

@@ -1,4 +1,7 @@
-//! [`IndexBuild`]: fills new indices of a store while the store's writer continues to apply changes.
+//! Fills new indices of a store while the store's writer continues to apply changes.
+//!
+//! [`IndexBuild`] indexes snapshots of the store in a task of its own, so that only a few objects remain for
+//! the writer to index. This module does not add the new indices to the store; the writer does.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,23 +14,26 @@ use super::{
 };
 use crate::object::ObjectName;
 
-/// Number of objects indexed before the task yields: about 2 ms of work with an index function that decodes
-/// packed objects.
+/// Number of objects that are indexed before the task yields.
+///
+/// An index function that decodes packed objects needs about 2 ms for this number.
 const SLICE: usize = 100;
 
-/// Maximum number of objects that are left for the writer to index; the writer also applies batches of that
-/// size.
+/// Maximum number of unindexed objects with which the task ends and leaves the rest to the writer.
+///
+/// The number equals the maximum size of a batch that the writer applies.
 const NEAR: usize = crate::queue::BATCH;
 
-/// Maximum number of rounds in which new changes are indexed. After the last round, the writer indexes the
-/// remaining objects; without this limit, a build would not end if objects change faster than they are
-/// indexed.
+/// Maximum number of rounds; each round indexes the objects that changed during the previous round.
+///
+/// After the last round, the writer indexes the remaining objects. Without this limit, a build would not end
+/// if objects change faster than they are indexed.
 const ROUNDS: usize = 8;
 
-/// New indices that are being filled; they contain all objects of the snapshot `base`.
+/// New indices that are being filled; they contain all objects of the snapshot in the field `base`.
 ///
-/// To advance to a later snapshot, the two snapshots are compared and the parts that they share are skipped,
-/// so the cost depends on the number of changed objects, not on the size of the store.
+/// To advance to a later snapshot, the build compares the two snapshots and skips the parts that they share.
+/// So the cost depends on the number of changed objects, not on the size of the store.
 pub(crate) struct IndexBuild<K> {
     base: Snapshot<K>,
     indices: Vec<Index<K>>,
@@ -35,10 +41,10 @@ pub(crate) struct IndexBuild<K> {
 }
 
 impl<K> IndexBuild<K> {
-    /// Creates empty indices with these functions.
+    /// Creates one empty index for each function in `indexers`.
     ///
     /// # Errors
-    /// Returns an error if a name is used twice, or by an index of the store.
+    /// Returns an error if two indices have the same name, or if an index of the store already has a name.
     pub(crate) fn new(indexers: Indexers<K>, store: &Snapshot<K>) -> Result<Self, DuplicateIndex> {
         store.root().check_names(indexers.names())?;
         Ok(Self {
@@ -48,8 +54,10 @@ impl<K> IndexBuild<K> {
         })
     }
 
-    /// Indexes the objects of a store that continues to change, until at most about [`NEAR`] objects are not
-    /// indexed.
+    /// Indexes the objects of a store that continues to change, until at most about [`NEAR`] objects remain
+    /// unindexed.
+    ///
+    /// Ends after [`ROUNDS`] rounds even if more objects remain.
     ///
     /// `now` returns the current snapshot. The future regularly yields to other tasks.
     ///
@@ -76,8 +84,10 @@ impl<K> IndexBuild<K> {
         seen
     }
 
-    /// Indexes the remaining objects of the store. Returns the complete indices, and the errors of the index
-    /// functions.
+    /// Indexes the objects of `root` that are not indexed yet.
+    ///
+    /// Returns the complete indices, and one error for each object and index for which the index function
+    /// failed.
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {
         let base = self.base.clone();
         for (name, entry) in base.root().entries.diff(&root.entries) {

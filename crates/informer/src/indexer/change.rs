@@ -1,4 +1,7 @@
-//! [`Change`]: a change of the cache, which the processor delivers to handlers.
+//! Describes changes of the cache, which the processor delivers to handlers.
+//!
+//! The writer of the store creates each [`Change`] when it applies a delta, a list or a resync. This module
+//! does not apply or deliver changes.
 
 use std::sync::Arc;
 
@@ -8,60 +11,63 @@ use crate::{
     object::{Deleted, Object, ObjectName, SourceId},
 };
 
-/// The reason why an update of an object is delivered to handlers.
+/// The reason why an update of an object is delivered to handlers: a watch event, a relist or a resync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The watch delivered an event.
+    /// The watch received an event of the object.
     Watch,
-    /// A list contained the object. The object may have changed several times or not at all. If the server
-    /// was or may have
-    /// been restored from a backup, the state may differ at an equal revision.
+    /// A later list contained the object. The object may have changed several times or not at all. If the
+    /// server was or may have been restored from a backup, the state may differ even if the revision is
+    /// equal.
     Relist,
-    /// The object has not changed; the handler requested periodic delivery (a resync).
+    /// The object has not changed; the handler has a resync period, which has elapsed.
     Resync,
 }
 
-/// The effect of one delta on the cache, for handlers.
+/// The effect on the cache of one delta, one list or one resync, as the processor receives it.
 #[derive(Debug)]
 pub enum Change<K> {
-    /// An object was added.
+    /// An object was added to the cache.
     Added {
         /// The added object.
         object: Object<K>,
-        /// Whether the object belongs to the first list of its source.
+        /// Whether the object is from the first list of its source. A source is one list and watch of the
+        /// informer.
         in_initial_list: bool,
     },
     /// An object that was already in the cache was received again.
     Updated {
-        /// The last state that was delivered to handlers.
+        /// The last state of the object that was delivered to handlers.
         old: Object<K>,
         /// The current state of the object.
         new: Object<K>,
         /// The reason why the update is delivered.
         cause: Cause,
     },
-    /// An object was removed.
+    /// An object was removed from the cache. The value contains its name and last known state.
     Deleted(Deleted<K>),
-    /// A whole list was applied: one change for any number of objects.
+    /// A list was applied to the cache; this single change covers all objects of the list.
     Replaced {
-        /// The store before the list.
+        /// Snapshot of the store before the list was applied.
         old: Snapshot<K>,
-        /// The store after the list.
+        /// Snapshot of the store after the list was applied.
         new: Snapshot<K>,
-        /// The names of the removed objects and of the objects in the list.
+        /// The names of the removed objects, and the names of the objects in the list.
         changed: Arc<Changed>,
-        /// Whether the list was the first list of its source.
+        /// Whether the list is the first list of its source.
         in_initial_list: bool,
     },
-    /// A resync: all these objects are delivered again to the handlers whose resync period has elapsed.
+    /// A resync started: all objects of this snapshot are delivered again to each handler whose resync period
+    /// has elapsed.
     Resync(Snapshot<K>),
-    /// The first list of this source is complete.
+    /// The store contains all objects of the first list of this source.
     Listed(SourceId),
 }
 
 impl<K> Change<K> {
-    /// Returns the numbers of objects that this change adds, updates and deletes. Unchanged objects are not
-    /// counted.
+    /// Returns the numbers of objects that this change adds, updates and deletes, for the metrics.
+    ///
+    /// Objects whose state has not changed are not counted.
     pub(crate) fn told(&self) -> Told {
         let mut told = Told::default();
         match self {
@@ -89,7 +95,7 @@ impl<K> Change<K> {
         told
     }
 
-    /// Sets the flag `in_initial_list` of an added object. Other changes are returned unmodified.
+    /// Sets `in_initial_list` if this change is `Added`; returns other changes unmodified.
     pub(super) fn flagged(mut self, initial: bool) -> Self {
         if let Self::Added {
             in_initial_list, ..
@@ -101,13 +107,15 @@ impl<K> Change<K> {
     }
 }
 
-/// The objects that a list affected.
+/// The names of the objects that a list removed from the store or contained.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Changed {
-    /// Names of the objects that were removed because the list did not contain them, in order.
+    /// Names of the objects that were removed because the list did not contain them, sorted.
     pub gone: Vec<ObjectName>,
-    /// Names of the objects of the list, in its order, each with whether the object has changed: its revision
-    /// or uid is different, or the server may have reused revisions, so that its state may be different.
+    /// Names of the objects in the list, in the order of the list, each with a flag.
+    ///
+    /// The flag is true if the object may have changed: its revision or uid is different, or the server may
+    /// have been restored and may have used the revision again for another state.
     pub listed: Vec<(ObjectName, bool)>,
 }

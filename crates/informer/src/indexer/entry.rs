@@ -1,17 +1,21 @@
-//! [`Entry`]: an object in a store, with the source from which it was received.
+//! Defines [`Entry`]: what a store contains for one object, which is the object and its source.
+//!
+//! A source is one list and watch of the informer. A later list of a source removes only entries of that
+//! source.
 
 use crate::object::{Object, SourceId};
 use derive_where::derive_where;
 
-/// An object in a store, with the source from which it was received.
+/// An object in a store, with the source (one list and watch) from which the informer received it.
 #[derive_where(Clone)]
 pub(super) struct Entry<K> {
     object: Object<K>,
     source: SourceId,
 }
 
-/// Two entries are equal if they share the same object in memory and have the same source. The comparison of
-/// two snapshots uses this to find changed objects.
+/// Two entries are equal if they share the same object in memory and have the same source.
+///
+/// The comparison of two snapshots uses this equality to find changed objects.
 impl<K> PartialEq for Entry<K> {
     fn eq(&self, other: &Self) -> bool {
         self.object.is_same(&other.object) && self.source == other.source
@@ -39,7 +43,8 @@ impl<K> Entry<K> {
         self.object.broken().is_none()
     }
 
-    /// Returns whether `object` from `source` is the stored object, or an unchanged state of it.
+    /// Returns whether `object` is the stored object, or an unchanged state of the stored object from the
+    /// same source.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

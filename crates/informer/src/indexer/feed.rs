@@ -1,4 +1,7 @@
-//! [`IndexerFeed`]: a store that a reflector writes directly, without a queue or handlers.
+//! Connects a reflector directly to a store, without a queue, an informer or handlers.
+//!
+//! [`IndexerFeed`] applies each delta of the reflector to the store, and reports index errors and broken
+//! objects in the reflector's status.
 
 use std::sync::Arc;
 
@@ -20,11 +23,12 @@ use crate::{
     status::Status,
 };
 
-/// The store of a reflector that writes directly to an [`IndexerWriter`]; created by
-/// [`ReflectorBuilder::into_indexer`].
+/// Writes the changes that a reflector receives directly to a store.
 ///
-/// Each change becomes visible to readers as a whole. The reflector's status reports index errors and broken
-/// objects.
+/// [`ReflectorBuilder::into_indexer`] creates it from the [`IndexerWriter`] of the store.
+///
+/// Readers see each change, or a whole list, either completely or not at all. The reflector's status reports
+/// index errors and objects that can't be decoded.
 #[derive(Debug)]
 pub struct IndexerFeed<K> {
     writer: IndexerWriter<K>,
@@ -32,7 +36,8 @@ pub struct IndexerFeed<K> {
 }
 
 impl<K: Resource> ReflectorBuilder<K> {
-    /// Creates a reflector that writes the objects of its lists and watches directly into an indexer.
+    /// Creates a reflector that writes the objects of its lists and watches directly to the store of
+    /// `writer`.
     #[doc(alias = "NewNamespaceKeyedIndexerAndReflector")]
     pub fn into_indexer(self, writer: IndexerWriter<K>) -> Reflector<K, IndexerFeed<K>>
     where
@@ -68,12 +73,14 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
     }
 }
 
-/// Reports broken objects and index errors in the status and the log; cheap if nothing has changed.
+/// Copies broken objects and index errors of a store to the status and the log of a reflector or informer.
+///
+/// The copy is cheap if nothing has changed. A broken object is an object that can't be decoded.
 #[derive_where(Debug)]
 pub(crate) struct StatusNotes {
     #[derive_where(skip)]
     report: Reporter,
-    /// The [`Snapshot::broken_version`] of the broken objects that the status contains.
+    /// Value of [`Snapshot::broken_version`] when broken objects were last copied to the status.
     broken_version: u64,
     not_indexed: LogLimiter,
 }

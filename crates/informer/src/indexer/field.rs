@@ -1,4 +1,6 @@
-//! Indices over the fields of objects that have no Rust type.
+//! Adds indices over the fields of dynamic objects, which are objects without a Rust type of their own.
+//!
+//! A path such as `spec.size` selects the field. This module does not parse or evaluate field selectors.
 
 use std::sync::Arc;
 
@@ -8,15 +10,16 @@ use serde_json::Value;
 use super::index::Indexers;
 
 impl Indexers<DynamicObject> {
-    /// Adds an index over a field of objects that have no Rust type. Field selectors can also use the index.
+    /// Adds an index over a field of dynamic objects. Field selectors can also use the index.
     ///
-    /// `path` is the name of the field and of the index, such as `spec.size`. A leading dot, as in the
-    /// `selectableFields` of a definition, is removed. `kind` and `apiVersion` are fields too.
+    /// `path` is the path of the field, such as `spec.size`, and also the name of the index. A leading dot,
+    /// as in the `selectableFields` of a `CustomResourceDefinition`, is removed. `kind` and `apiVersion` are
+    /// valid paths too.
     ///
-    /// The index contains a string as it is, and a number or a boolean in its JSON form. An array is indexed
-    /// by each of its elements of these types. A missing field, null and an object are not indexed; field
-    /// selectors treat them as the empty value. For a field whose name contains a dot, use [`Indexers::with`]
-    /// or [`Indexers::with_label`].
+    /// The value of a string is the string itself; the value of a number or a boolean is its JSON form. An
+    /// array has one value for each element that is a string, a number or a boolean. A missing field, null
+    /// and a JSON object have no value; field selectors treat them as the empty value. For a field whose name
+    /// contains a dot, use [`Indexers::with`] or [`Indexers::with_label`].
     ///
     /// ```
     /// # use kube_core::DynamicObject;

@@ -1,4 +1,7 @@
-//! Named indices of a store: each maps objects to values, and values to objects.
+//! Defines the named indices of a store; an index maps objects to values, and values to objects.
+//!
+//! The index functions come from the program. If a function fails or panics, the index omits that object.
+//! This module does not decide when objects are indexed; the writer of the store does.
 
 use std::{fmt, sync::Arc};
 
@@ -13,19 +16,19 @@ use crate::{
     panics::{Panicked, confined},
 };
 
-/// The name of the built-in index by namespace. It needs no function, because objects are ordered by
-/// namespace.
+/// Name of the built-in index by namespace.
+///
+/// This index needs no function, because a store orders its objects by namespace.
 #[doc(alias = "NamespaceIndex")]
 pub const NAMESPACE: &str = "namespace";
 
 type IndexFunc<K> = Arc<dyn Fn(&Object<K>) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
-/// A set of named index functions, to create a store or to add indices to one.
+/// A set of named index functions, from which a store creates its indices.
 ///
-/// An index function returns the values of an object: none, one or many. It is called once per state of an
-/// object. If it
-/// fails or panics, the object is omitted from that index and reported; other objects and indices are not
-/// affected.
+/// An index function returns the values of an object: none, one or many. It is called once for each new state
+/// of an object. If the function fails or panics, the index omits the object and the error is reported. Other
+/// objects and indices are not affected.
 #[doc(alias = "Indices")]
 #[derive_where(Clone, Default)]
 pub struct Indexers<K> {
@@ -41,20 +44,23 @@ impl<K> fmt::Debug for Indexers<K> {
 }
 
 impl<K> Indexers<K> {
-    /// Creates a set without additional indices; [`NAMESPACE`] always exists.
+    /// Creates a set without index functions. Every store also has the built-in index [`NAMESPACE`].
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Does the same as [`Indexers::new`], under client-go's name: the index by namespace always exists.
+    /// Creates the same set as [`Indexers::new`], because every store has the index by namespace.
+    ///
+    /// In client-go, a program must add this index itself.
     #[doc(alias = "MetaNamespaceIndexFunc")]
     #[doc(alias = "NamespaceIndex")]
     pub fn by_namespace() -> Self {
         Self::new()
     }
 
-    /// Adds an index over the values that `values` returns. An index that is named after a field also serves
-    /// field selectors:
+    /// Adds an index with the name `name`, over the values that the function `values` returns for an object.
+    ///
+    /// An index that has the name of a field also serves field selectors for that field:
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -73,7 +79,9 @@ impl<K> Indexers<K> {
         self.try_with(name, move |object| Ok::<_, &str>(values(object)))
     }
 
-    /// Adds an index whose function may fail.
+    /// Adds an index with the name `name`, whose function `values` may fail.
+    ///
+    /// If the function fails for an object, the index omits the object and the error is reported.
     #[doc(alias = "IndexFunc")]
     #[must_use]
     pub fn try_with<V, E>(
@@ -97,8 +105,9 @@ impl<K> Indexers<K> {
         self
     }
 
-    /// Adds an index over values that `values` derives from an object's name, namespace, labels or revision.
-    /// To fill the index, objects are not decoded.
+    /// Adds an index whose function reads only an object's name, namespace, labels or revision.
+    ///
+    /// A packed or lazy cache does not decode objects for this index.
     #[must_use]
     pub fn with_metadata<V>(
         mut self,
@@ -117,8 +126,9 @@ impl<K> Indexers<K> {
         self
     }
 
-    /// Adds an index over the value of one label. Objects without the label are not indexed. To fill the
-    /// index, objects are not decoded.
+    /// Adds an index over the values of the label `key`; objects without this label are not indexed.
+    ///
+    /// A packed or lazy cache does not decode objects for this index.
     #[must_use]
     pub fn with_label(self, name: &str, key: impl Into<String>) -> Self
     where
@@ -130,7 +140,7 @@ impl<K> Indexers<K> {
         })
     }
 
-    /// Adds an index over the uids of all owners of an object (`metadata.ownerReferences`).
+    /// Adds an index over the uids of an object's owners, which are listed in `metadata.ownerReferences`.
     #[doc(alias = "OwnerReferences")]
     #[must_use]
     pub fn with_owners(self, name: &str) -> Self
@@ -145,8 +155,7 @@ impl<K> Indexers<K> {
         })
     }
 
-    /// Adds an index over the uid of an object's controlling owner (the owner reference with `controller:
-    /// true`).
+    /// Adds an index over the uid of an object's controller, which is the owner with `controller: true`.
     #[doc(alias = "GetControllerOf")]
     #[must_use]
     pub fn with_controller(self, name: &str) -> Self
@@ -160,26 +169,26 @@ impl<K> Indexers<K> {
         })
     }
 
-    /// Returns the names of the indices, in the order in which they were added.
+    /// Returns the names of the indices in this set, in the order in which they were added.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.functions.iter().map(|(name, _)| &**name)
     }
 }
 
-/// Identifies one index of one store.
+/// Identifies one index of one store, even if another index has the same name later.
 ///
-/// After the index is removed, a lookup with the token fails, even if a new index has the same name.
+/// After the index is removed, each look-up with the token fails, even if a new index has the same name.
 #[derive(Clone, Debug)]
 pub struct IndexToken(Arc<str>);
 
 impl IndexToken {
-    /// Returns the index's name.
+    /// Returns the name of the index that this token identifies.
     pub fn name(&self) -> &str {
         &self.0
     }
 }
 
-/// Two tokens are equal if they identify the same index.
+/// Two tokens are equal if they identify the same index of the same store.
 impl PartialEq for IndexToken {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -188,18 +197,20 @@ impl PartialEq for IndexToken {
 
 impl Eq for IndexToken {}
 
-/// A reference to an index: its name, or its [`IndexToken`].
+/// A reference to an index in a look-up: the name of the index, or its [`IndexToken`].
 pub trait IndexRef {
-    /// Returns the index's name.
+    /// Returns the name of the index that this reference identifies.
     fn index_name(&self) -> &str;
 
-    /// Returns whether this reference identifies the index whose stored name is `name`. A name identifies any
-    /// index with an equal name; a token only its own index.
+    /// Returns whether this reference identifies the index whose stored name is `name`.
+    ///
+    /// A reference by name identifies any index with an equal name. A token identifies only the index for
+    /// which it was created.
     fn refers_to(&self, name: &Arc<str>) -> bool {
         **name == *self.index_name()
     }
 
-    /// Returns the error that a lookup reports if the store does not have this index.
+    /// Returns the error of a look-up with this reference in a store that does not have the index.
     fn not_found(&self) -> NoSuchIndex {
         NoSuchIndex::Name(self.index_name().to_owned())
     }
@@ -245,63 +256,68 @@ impl<I: IndexRef + ?Sized> IndexRef for &I {
     }
 }
 
-/// The error if a store does not have the requested index.
+/// Error of a look-up: the store does not have the requested index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoSuchIndex {
-    /// No index has this name.
+    /// The store has no index with this name.
     #[error("index with name {0} does not exist")]
     Name(String),
-    /// The store does not have the index of this token, even if another index has its name.
+    /// The store does not have the index of the token, even if it has another index with the same name. The
+    /// value is that name.
     #[error("the index {0} of this token was removed, or belongs to another store")]
     Token(String),
 }
 
-/// The error if an index can't be added, because an index with this name already exists.
+/// Error of adding an index: an index with this name already exists.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an index with name {0} already exists; choose another name")]
 #[non_exhaustive]
 pub struct DuplicateIndex(pub String);
 
-/// The reason why an index could not be removed.
+/// Error of removing an index: the reason why the index could not be removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotRemovable {
-    /// The store does not have this index.
+    /// The store does not have the requested index.
     #[error(transparent)]
     NoSuchIndex(#[from] NoSuchIndex),
-    /// The index by namespace is part of the order of the store and can't be removed.
+    /// The requested index is the built-in index by namespace. It can't be removed, because the order of the
+    /// store provides it.
     #[error("the index by namespace can't be removed: the store needs it")]
     Namespace,
 }
 
-/// The error if an index function fails for an object. Only that index does not contain the object.
+/// Error of an index function for one object. Only the index with the failed function omits the object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object} is not in index {index}: {reason}")]
 #[non_exhaustive]
 pub struct IndexError {
-    /// The index's name.
+    /// Name of the index.
     pub index: Arc<str>,
-    /// The object's name.
+    /// Name of the object that the index omits.
     pub object: ObjectName,
-    /// The error that the index function returned.
+    /// Error text of the index function, or a note that the function panicked.
     pub reason: String,
 }
 
-/// One index in one state of the store. It is separate from the objects, so it can be added or removed alone.
+/// One index of a store, with its name, its function and its content in one state of the store.
+///
+/// The index is separate from the objects, so it can be added or removed without changing them.
 #[derive_where(Clone)]
 pub(crate) struct Index<K> {
-    /// Name of the index. Its address identifies the index, and tokens share it.
+    /// Name of the index. The address of this string identifies the index; its tokens share the string.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
-    /// The names of the objects that have each value.
+    /// Content of the index: for each value, the names of the objects that have this value.
     pub(super) postings: Postings,
 }
 
 impl<K> Index<K> {
     pub(super) fn new((name, function): (Arc<str>, IndexFunc<K>)) -> Self {
         Self {
-            // A new allocation, because functions may be used in several stores, but a token is of one.
+            // A new allocation: several stores may use the same functions, but a token identifies an index
+            // of one store by the address of the name.
             name: Arc::from(&*name),
             function,
             postings: Postings::default(),
@@ -312,7 +328,8 @@ impl<K> Index<K> {
         IndexToken(Arc::clone(&self.name))
     }
 
-    /// Calls the index function with an object. Returns the object's values, sorted and without duplicates.
+    /// Calls the index function with `object`, and returns the object's values, sorted and without
+    /// duplicates.
     ///
     /// # Errors
     /// Returns an error if the index function fails or panics.
@@ -325,7 +342,8 @@ impl<K> Index<K> {
         Ok(sorted(values))
     }
 
-    /// Returns the number of distinct values and the number of pairs of a value and an object.
+    /// Returns the size of the index: its number of distinct values, and its number of pairs of a value and
+    /// an object.
     pub(super) fn size(&self) -> IndexSample {
         let (values, entries) = self.postings.size();
         IndexSample {
@@ -336,7 +354,7 @@ impl<K> Index<K> {
     }
 }
 
-/// Calls an index function, and turns its panic into an error.
+/// Calls an index function, and converts a panic of the function to an error.
 pub(crate) fn ask<V>(function: impl FnOnce() -> Result<V, String>) -> Result<V, String> {
     confined(function).unwrap_or_else(|Panicked| Err("the index function panicked".to_owned()))
 }

@@ -1,4 +1,7 @@
-//! [`Listed`]: finds duplicate names in a list, and known objects that the list does not contain.
+//! Finds duplicate names in a list, and stored objects that the list does not contain.
+//!
+//! If the list is sorted by name, as lists of an API server usually are, [`Listed`] needs no hash map. This
+//! module does not change the store.
 
 use crate::object::{Object, ObjectName};
 
@@ -8,11 +11,13 @@ use crate::object::{Object, ObjectName};
 )]
 type Positions = std::collections::HashMap<ObjectName, usize>;
 
-/// Maps each name in a list to its position.
+/// The positions of the names in a list.
 pub(super) enum Listed {
-    /// The names are strictly ascending, so none is a duplicate, and missing names are found by a merge.
+    /// The names are strictly ascending. So no name is a duplicate, and a merge finds the names that are
+    /// missing.
     InOrder,
-    /// The position of each name.
+    /// The list is not sorted. The map contains the position of each name that was passed to
+    /// [`Listed::position`].
     Hashed(Positions),
 }
 
@@ -29,8 +34,9 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Returns the position of the next name in the list: `next`, or its earlier position if the name is a
-    /// duplicate.
+    /// Records a name of the list, and returns the name's position.
+    ///
+    /// The position is `next` if the name is new, or the recorded position if the name is a duplicate.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,
@@ -38,7 +44,7 @@ impl Listed {
         }
     }
 
-    /// Returns the names in `known` that the list does not contain. `known` must be sorted.
+    /// Returns the names of `known` that are missing in the list `listed`; `known` must be sorted.
     pub(super) fn gone<'n, T>(
         &self,
         listed: &[(ObjectName, T)],

@@ -1,4 +1,6 @@
-//! [`Plan`]: the conditions of a query, with a search for the next object that meets all of them.
+//! Defines [`Plan`]: the conditions of a query on a store, and the search for objects that meet all of them.
+//!
+//! A plan uses the store's indices where a condition allows this. It does not own the searched snapshot.
 
 use std::{
     ops::Bound::{self, Excluded, Included, Unbounded},
@@ -16,41 +18,46 @@ use crate::{
     selector::{FieldOperator, FieldSelector},
 };
 
-/// The error if a field selector uses a field for which the store has no index of the same name.
+/// Error of a field selector: the store has no index for the selected field, whose name is the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field {0} can't be selected: no index has its name; add an index named {0}")]
 #[non_exhaustive]
 pub struct FieldNotIndexed(pub String);
 
-/// The conditions of a query. The snapshot is passed to each search, so that an iterator can own plan and
-/// snapshot.
+/// The conditions of a query; each search for matching objects uses them.
+///
+/// The snapshot is an argument of each search, so that an iterator can own both the plan and the snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     sets: Vec<Set>,
     tests: Vec<Test>,
 }
 
-/// A condition with an index that can find the next matching object after a name. The values are sorted.
+/// A condition for which an index finds the next matching object after a given name.
+///
+/// The values in each variant are sorted; an object matches if it has one of them. The number in `Values` is
+/// the position of the index in the store.
 #[derive(Clone, Debug)]
 enum Set {
     Namespaces(Values),
     Values(usize, Values),
 }
 
-/// A condition that can only be checked for a given object.
+/// A condition that can only be checked for a given object; each number is the position of an index.
 #[derive(Clone, Debug)]
 enum Test {
     NotInNamespace(String),
-    /// The object does not have this value in the index.
+    /// The object does not have this value in the index at this position.
     Not(usize, Arc<str>),
-    /// If the flag is true, the object has a non-empty value in the index; if false, it has none.
+    /// If the flag is true, the object has a non-empty value in the index at this position. If the flag is
+    /// false, the object has no such value.
     Filled(usize, bool),
-    /// If the flag is true, `metadata.name` equals this name; if false, it differs.
+    /// If the flag is true, the object's `metadata.name` equals this name. If the flag is false, it differs.
     Named(String, bool),
 }
 
 impl Plan {
-    /// Adds the condition that objects have one of these values in an index.
+    /// Adds the condition that objects have one of these values in the given index.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -69,7 +76,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds the condition that objects do not have this value in an index.
+    /// Adds the condition that objects do not have this value in the given index.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -86,13 +93,18 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds the condition that objects are in this namespace.
+    /// Adds the condition that objects are in this namespace; the empty namespace means cluster-scoped
+    /// objects.
     pub(crate) fn in_namespace(&mut self, namespace: &str) {
         self.sets
             .push(Set::Namespaces([Arc::from(namespace)].into()));
     }
 
     /// Adds the condition that objects match a field selector.
+    ///
+    /// # Errors
+    /// Returns an error if the store has no index with the name of a selected field. The fields
+    /// `metadata.name` and `metadata.namespace` need no index.
     pub(super) fn select<K>(
         &mut self,
         fields: &FieldSelector,
@@ -121,8 +133,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the first object after the name `last` that meets all conditions, or the first of all objects
-    /// without a name. The root must have the same indices as the root for which the plan was created.
+    /// Returns the first object after the name `last` that meets all conditions.
+    ///
+    /// If `last` is `None`, the search starts at the first object. `root` must have the same indices as the
+    /// state of the store for which the plan was created.
     pub(super) fn after<'a, K>(
         &self,
         root: &'a Root<K>,
@@ -139,9 +153,12 @@ impl Plan {
         }
     }
 
-    /// Passes the next objects of the plan after the name `last` to `selects`, at most [`SLICE`]. Returns the
-    /// objects for which `selects` returns true, and the name to continue after if there may be more.
-    /// Equivalent to repeated [`Plan::after`], but with one search if possible.
+    /// Visits the next objects after the name `last` that meet all conditions, at most [`SLICE`] of them.
+    ///
+    /// Returns the objects for which `selects` returns true. Also returns the last visited name if more
+    /// objects may follow; the caller passes this name as `last` to continue. The visited objects are the
+    /// same as with repeated calls of [`Plan::after`]. If the conditions allow this, one search finds all of
+    /// them.
     pub(super) fn slice<K>(
         &self,
         root: &Root<K>,
@@ -171,14 +188,16 @@ impl Plan {
         }
     }
 
-    /// Returns the first name at or after `from` for which all conditions in `sets` hold.
+    /// Returns the first name, starting at the bound `from`, for which all conditions in the field `sets`
+    /// hold.
     fn agreed<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         let Some((first, others)) = self.sets.split_first() else {
             let mut entries = root.entries.range(from, |_| true);
             return entries.next().map(|(name, entry)| (name, Some(entry)));
         };
         let mut step = first.next(root, from)?;
-        // Each set in turn advances to the position of the others. They agree when none has to move.
+        // Each set in turn searches from the position of the previous set. The search ends when all sets
+        // have found the same name.
         let mut agreeing = 1;
         for set in others.iter().chain(&self.sets[..1]).cycle() {
             if agreeing >= self.sets.len() {
@@ -192,8 +211,9 @@ impl Plan {
     }
 }
 
-/// Maximum number of objects visited between two searches: a search costs about as much as some dozens of
-/// visits.
+/// Maximum number of objects that one call of [`Plan::slice`] visits.
+///
+/// A search in the store costs about as much as some dozens of visits.
 const SLICE: usize = 64;
 
 fn selected<'a, K: 'a>(
@@ -212,11 +232,11 @@ fn selected<'a, K: 'a>(
     (found, None)
 }
 
-/// The name that a search has found, with its entry in the store if the search has read it.
+/// Result of a search: the found name, and its entry in the store if the search has already read the entry.
 type Step<'a, K> = (&'a ObjectName, Option<&'a Entry<K>>);
 
 impl Set {
-    /// Returns the first name from the bound `from` on for which this condition holds.
+    /// Returns the first name, starting at the bound `from`, for which this condition holds.
     fn next<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         match self {
             Set::Namespaces(namespaces) => {

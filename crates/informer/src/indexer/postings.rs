@@ -1,4 +1,6 @@
-//! [`Postings`]: the content of one index: the objects of each value, and the values of each object.
+//! Defines [`Postings`]: the content of one index, which maps values to objects and objects to values.
+//!
+//! This module stores the values that it is given; it does not call index functions.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -9,21 +11,22 @@ use crate::object::ObjectName;
 /// The values of one object in one index, sorted and without duplicates.
 pub(crate) type Values = Arc<[Arc<str>]>;
 
-/// Sorts values and removes duplicates.
+/// Sorts the values of an object and removes duplicates.
 pub(crate) fn sorted(mut values: Vec<Arc<str>>) -> Values {
     values.sort_unstable();
     values.dedup();
     values.into()
 }
 
-/// The content of one index: maps each value to objects, and each object to its values. A clone costs as much
-/// as that of an `Arc`, and is independent of later changes.
+/// The content of one index: the names of the objects for each value, and the values of each object.
+///
+/// A clone costs about as much as a clone of an `Arc`, and is independent of later changes.
 #[derive(Clone, Default)]
 pub(crate) struct Postings {
-    /// Pairs of a value and an object, in order.
+    /// Pairs of a value and an object name, sorted by value and then by name.
     pairs: OrdSet<Pair>,
-    /// The values of each object that has any, so that a removal needs neither the object nor the index
-    /// function.
+    /// The values of each object that has at least one. With these values, the index can remove an object
+    /// without the object's content and without a call of the index function.
     values: OrdMap<ObjectName, Values>,
 }
 
@@ -34,12 +37,12 @@ struct Pair {
 }
 
 impl Postings {
-    /// Returns the values of an object.
+    /// Returns the values of an object; empty if the object is not in the index.
     pub(crate) fn values(&self, object: &ObjectName) -> &[Arc<str>] {
         self.values.get(object).map_or(&[], |values| values)
     }
 
-    /// Sets the values of an object, and removes its previous ones.
+    /// Replaces the values of an object; without values, the object is removed from the index.
     pub(crate) fn set_values(&mut self, object: &ObjectName, values: &Values) {
         let old = if values.is_empty() {
             self.values.remove(object)
@@ -59,7 +62,7 @@ impl Postings {
         }
     }
 
-    /// Returns the names of the objects with a value, in order.
+    /// Returns the names of the objects that have this value, sorted.
     pub(crate) fn names<'a>(
         &'a self,
         value: &str,
@@ -67,7 +70,7 @@ impl Postings {
         self.names_from(&Arc::from(value), Bound::Unbounded)
     }
 
-    /// Returns the names of the objects with a value, in order, starting at the bound `from`.
+    /// Returns the names of the objects that have this value, sorted, starting at the bound `from`.
     pub(super) fn names_from<'a>(
         &'a self,
         value: &Arc<str>,
@@ -76,8 +79,9 @@ impl Postings {
         self.pairs_from(value, from).map(|pair| &pair.object)
     }
 
-    /// Returns the copy of this value that the index already contains, or `value` itself, so that objects
-    /// share its text.
+    /// Returns the copy of `value` that the index already contains, or `value` itself if the index has none.
+    ///
+    /// With such copies, all objects with an equal value share one string in memory.
     pub(crate) fn shared(&self, value: Arc<str>) -> Arc<str> {
         let found = self.pairs_from(&value, Bound::Unbounded).next();
         found.map_or(value, |pair| Arc::clone(&pair.value))
@@ -102,12 +106,12 @@ impl Postings {
         pairs.take_while(move |pair| pair.value == value)
     }
 
-    /// Returns the number of objects with at least one value.
+    /// Returns the number of objects in the index, which are the objects with at least one value.
     pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Returns the number of distinct values, and the number of pairs of a value and an object.
+    /// Returns the number of distinct values in the index, and the number of pairs of a value and an object.
     pub(super) fn size(&self) -> (usize, usize) {
         let mut values = 0;
         let mut last: Option<&Arc<str>> = None;

@@ -1,4 +1,6 @@
-//! [`Query`]: finds the objects that match conditions on several indices.
+//! Finds the objects of a snapshot that meet conditions on several indices.
+//!
+//! [`Query`] has the public methods; the module `plan` contains the search.
 
 use std::{fmt, sync::Arc};
 
@@ -13,12 +15,14 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// Selects the objects that have given values in several indices; created by [`Snapshot::query`]. Without a
-/// condition it selects all objects.
+/// Selects the objects of a snapshot that meet all of the query's conditions on indices.
 ///
-/// The query builds no intermediate list. The conditions in turn advance to their first object at or after
-/// the position of the others, so the number of steps is at most the size of the *smallest* set times the
-/// number of conditions, in any order of conditions. A step is one search in an index.
+/// [`Snapshot::query`] creates a query without conditions, which selects all objects.
+///
+/// The query builds no intermediate list. Each condition in turn searches its index for the first matching
+/// object at or after the current position. The number of these searches is at most the number of objects
+/// that match the *most selective* condition, times the number of conditions. The order of the conditions
+/// does not matter.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -36,7 +40,7 @@ pub struct Query<'a, K> {
 }
 
 impl<K> Snapshot<K> {
-    /// Starts a [`Query`] over all objects.
+    /// Creates a [`Query`] without conditions, which selects all objects of this snapshot.
     pub fn query(&self) -> Query<'_, K> {
         Query {
             snapshot: self,
@@ -44,11 +48,13 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns a query for the objects that have the given value in each of these indices. To mix names and
-    /// tokens of indices, or for alternative values, use [`Snapshot::query`].
+    /// Returns a query for the objects that have the given value in each of the given indices.
+    ///
+    /// Use [`Snapshot::query`] if some indices are given by name and others by token, or if several values of
+    /// one index are accepted.
     ///
     /// # Errors
-    /// Returns an error if the store does not have this index.
+    /// Returns an error if the store does not have one of these indices.
     pub fn by_indices<I: IndexRef, V: Into<Arc<str>>>(
         &self,
         values: impl IntoIterator<Item = (I, V)>,
@@ -61,11 +67,12 @@ impl<K> Snapshot<K> {
 
     /// Returns a query for the objects that match a field selector.
     ///
-    /// A field needs an index with its name; `metadata.name` and `metadata.namespace` need none. An object
-    /// without a value in the index has the empty value, as on a server.
+    /// For each field in the selector, the store must have an index with the name of the field;
+    /// `metadata.name` and `metadata.namespace` need no index. If an object has no value in the index, the
+    /// selector compares with the empty string, as an API server does.
     ///
     /// # Errors
-    /// A field has no index with its name.
+    /// Returns an error if the store has no index with the name of a selected field.
     #[doc(alias = "MatchingFields")]
     #[doc(alias = "MatchingFieldsSelector")]
     pub fn by_fields(&self, fields: &FieldSelector) -> Result<Query<'_, K>, FieldNotIndexed> {
@@ -77,7 +84,7 @@ impl<K> Snapshot<K> {
     /// Adds the conditions of a field selector to a plan.
     ///
     /// # Errors
-    /// A field has no index with its name.
+    /// Returns an error if the store has no index with the name of a selected field.
     pub(crate) fn select(
         &self,
         fields: &FieldSelector,
@@ -86,9 +93,11 @@ impl<K> Snapshot<K> {
         plan.select(fields, self.root())
     }
 
-    /// Passes the next objects of a plan to `selects`: those after the name `last`, or the first ones without
-    /// a name. Returns the objects for which `selects` returns true, and the name to continue after if there
-    /// may be more.
+    /// Visits a limited number of the objects after the name `last` that meet the conditions of a plan.
+    ///
+    /// If `last` is `None`, the search starts at the first object. Returns the objects for which `selects`
+    /// returns true. Also returns the last visited name if more objects may follow; the caller passes this
+    /// name as `last` to continue.
     pub(crate) fn slice(
         &self,
         plan: &Plan,
@@ -106,7 +115,7 @@ impl<K> fmt::Debug for Query<'_, K> {
 }
 
 impl<'a, K> Query<'a, K> {
-    /// Selects objects that have this value in this index.
+    /// Adds the condition that objects have this value in the given index.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -114,7 +123,7 @@ impl<'a, K> Query<'a, K> {
         self.and_any(index, [value])
     }
 
-    /// Selects objects that have one of these values in this index.
+    /// Adds the condition that objects have at least one of these values in the given index.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -130,7 +139,9 @@ impl<'a, K> Query<'a, K> {
         Ok(self)
     }
 
-    /// Selects objects that do not have this value in this index, including those without a value.
+    /// Adds the condition that objects do not have this value in the given index.
+    ///
+    /// Objects without any value in the index meet this condition.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -143,7 +154,7 @@ impl<'a, K> Query<'a, K> {
         Ok(self)
     }
 
-    /// Returns the selected objects, ordered by namespace and name, without duplicates.
+    /// Returns the selected objects, ordered by namespace and name; each object occurs once.
     pub fn iter(&self) -> impl Iterator<Item = &'a Object<K>> + use<'_, 'a, K> {
         let snapshot = self.snapshot;
         let mut last: Option<&ObjectName> = None;
@@ -167,7 +178,7 @@ impl<'a, K> IntoIterator for Query<'a, K> {
     }
 }
 
-/// An iterator over the objects that a [`Query`] selects.
+/// An iterator over the objects that a [`Query`] selects, ordered by namespace and name.
 pub struct Found<'a, K> {
     query: Query<'a, K>,
     last: Option<&'a ObjectName>,

@@ -1,5 +1,7 @@
-//! [`Root`]: one immutable state of a store, as readers see it. The module `store` defines the changes of a
-//! root.
+//! Defines [`Root`]: one immutable state of a store, which a reader's snapshot contains.
+//!
+//! This module contains the reads of a root and the updates of its revisions. The module `store` contains the
+//! changes of its objects and indices.
 
 use std::{
     collections::BTreeMap,
@@ -18,30 +20,35 @@ use super::{
 };
 use crate::object::{Object, ObjectName, ResourceVersion, SourceId, UnreadMoment};
 
-/// One state of a store: its objects, indices and revisions. A clone costs a few reference counts.
+/// One state of a store: its objects, indices and revisions.
+///
+/// A clone costs a few increments of reference counts.
 #[derive_where(Clone)]
 pub(super) struct Root<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
-    /// The revision reached by the first source, which is the only one of most informers; each write changes
-    /// it.
+    /// Revision that the store has reached for the first source (list and watch). Most informers have only
+    /// this source. The field is separate because each write changes it.
     first_revision: ResourceVersion,
-    /// The revisions reached by the other sources.
+    /// Revisions that the store has reached for the other sources.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
-    /// Number of times that a source's revision decreased, or entered a new epoch after a restore of its
-    /// server.
+    /// Number of times that the revision of a source decreased, or entered a new epoch because the server of
+    /// the source was restored from a backup.
     pub(super) rollbacks: u64,
-    /// Names of the broken entries, each with the last valid state that handlers have received, if any.
+    /// Names of the entries whose object can't be decoded (broken entries). The value is the last valid state
+    /// that handlers have received; `None` if there is no such state.
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
-    /// Number of changes of `broken`.
+    /// Number of changes of the field `broken`.
     pub(super) broken_version: u64,
-    /// Number of bytes that the server sent for all objects in the store.
+    /// Number of bytes that the server sent for the objects that are in the store.
     pub(super) wire_bytes: u64,
-    /// Number of entries per source.
+    /// Number of entries of each source, including broken entries.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// Shared by all roots between two lists; `None` in a store without an informer.
+    /// Decides which task frees this root; all roots between two lists share this value. `None` in a store
+    /// without an informer, whose roots are freed by the task that drops them.
     generation: Option<Arc<Generation<K>>>,
-    /// Counts the entries that have not been decoded; `None` if objects are not decoded on demand.
+    /// Counter of the entries that have not been decoded; `None` if the store does not decode objects on
+    /// demand.
     pub(super) unread: Option<Arc<UnreadMoment>>,
 }
 
@@ -81,13 +88,16 @@ impl<K> Root<K> {
         self.entries.len() - self.broken.len()
     }
 
-    /// Returns a filter that omits broken entries. It reads no object if there are none.
+    /// Returns a filter that rejects broken entries. If no entry is broken, the filter reads no object.
     pub(super) fn is_shown(&self) -> impl Fn(&&Entry<K>) -> bool + use<K> {
         let are_all_live = self.broken.is_empty();
         move |entry| are_all_live || entry.is_live()
     }
 
-    /// Returns the last state of an object that handlers have received; `None` if they have received none.
+    /// Returns the last state of the entry's object that handlers have received.
+    ///
+    /// This is the stored object, or the last valid state if the stored object can't be decoded. Returns
+    /// `None` if handlers have received no state.
     pub(super) fn told<'a>(
         &'a self,
         name: &ObjectName,
@@ -99,7 +109,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the number of entries of a source, including broken ones.
+    /// Returns the number of entries of a source, including broken entries.
     pub(super) fn count(&self, source: SourceId) -> usize {
         self.counts.get(&source).copied().unwrap_or_default()
     }
@@ -111,8 +121,9 @@ impl<K> Root<K> {
         self.revisions.get(&source).cloned().unwrap_or_default()
     }
 
-    /// Records that the store has all changes of a source up to a revision. A revision behind the reached one
-    /// has no effect.
+    /// Records that the store contains all changes of a source up to `revision`.
+    ///
+    /// A revision that is older than the recorded one has no effect.
     pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
         let reached = if source == SourceId::default() {
             Some(&self.first_revision)
@@ -124,7 +135,10 @@ impl<K> Root<K> {
         }
     }
 
-    /// Sets the revision of a source; a lower one than before means that its server was restored.
+    /// Sets the revision of a source, unless `revision` is unset.
+    ///
+    /// Counts a rollback if the revision is lower than the previous one, or if its epoch began with a
+    /// detected restore of the server from a backup.
     pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -151,8 +165,10 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the position of an index in `indices`; `None` for the index by namespace, which has no data of
-    /// its own.
+    /// Returns the position of an index in the field `indices`; `None` for the built-in index by namespace.
+    ///
+    /// # Errors
+    /// Returns an error if the store does not have this index.
     pub(super) fn find(
         &self,
         index: &(impl IndexRef + ?Sized),
@@ -165,8 +181,9 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the entries of one namespace from a name on, including broken ones. The empty namespace is
-    /// cluster scope.
+    /// Returns the entries of one namespace, starting at the bound `from` and including broken entries.
+    ///
+    /// The empty namespace contains the cluster-scoped objects.
     pub(super) fn in_namespace<'a, 'n>(
         &'a self,
         namespace: &'n str,
@@ -182,7 +199,7 @@ impl<K> Root<K> {
         entries.range(from, move |name| name.namespace() == expected)
     }
 
-    /// Returns the number of broken entries in a namespace.
+    /// Returns the number of broken entries of one namespace.
     pub(super) fn broken_in(&self, namespace: &str) -> usize {
         let first = ObjectName::new(Some(namespace), "");
         let within = |name: &ObjectName| name.namespace().unwrap_or_default() == namespace;
@@ -190,12 +207,13 @@ impl<K> Root<K> {
         names.take_while(|(name, _)| within(name)).count()
     }
 
-    /// Sets the function that frees this root if it is dropped after a list or after the end of the store.
+    /// Sets the function that frees this root and its successors if they are dropped after their generation
+    /// ended.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// Ends the generation, before a list or at the end of the store.
+    /// Ends the current generation of roots; called before a list is applied and when the writer is dropped.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

@@ -1,4 +1,7 @@
-//! [`Snapshot`]: an immutable state of the objects and indices of a store.
+//! [`Snapshot`]: the objects and indices of a store at one point in time, for readers.
+//!
+//! A snapshot never changes and needs no lock. This module only reads a store; the modules `store` and
+//! `writer` change it.
 
 use std::{fmt, ops::Bound, sync::Arc};
 
@@ -13,10 +16,11 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// An immutable state of the objects and indices of a store; owned (`'static`) and read without a lock.
+/// The objects and indices of a store at one point in time; immutable and cheap to clone.
 ///
-/// Objects are ordered by namespace and name. Broken objects (see [`Object::broken`]) are not part of
-/// iteration, counts and indices; [`Snapshot::get`] finds them, and [`Snapshot::broken`] lists them.
+/// A snapshot owns its content (`'static`) and is read without a lock. Objects are ordered by namespace and
+/// name. Broken objects, which failed to decode (see [`Object::broken`]), are excluded from iteration, counts
+/// and indices. [`Snapshot::get`] returns them too, and [`Snapshot::broken`] lists them.
 ///
 /// ```compile_fail,E0594
 /// # use kube_informer::indexer::Snapshot;
@@ -44,13 +48,13 @@ impl<K> Snapshot<K> {
         Self { root }
     }
 
-    /// Returns the object with this name, even if it is broken.
+    /// Returns the object with this name, even if the object failed to decode.
     #[doc(alias = "GetByKey")]
     pub fn get(&self, name: &ObjectName) -> Option<&Object<K>> {
         self.root.entries.get(name).map(Entry::object)
     }
 
-    /// Returns all objects except broken ones, ordered by namespace and name.
+    /// Returns all objects, ordered by namespace and name. Objects that failed to decode are omitted.
     #[doc(alias = "List")]
     #[doc(alias = "ListKeys")]
     pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
@@ -58,51 +62,53 @@ impl<K> Snapshot<K> {
         entries.filter(self.root.is_shown()).map(Entry::object)
     }
 
-    /// Returns the number of objects, excluding broken ones.
+    /// Returns the number of objects, excluding those that failed to decode.
     pub fn len(&self) -> usize {
         self.root.len()
     }
 
-    /// Returns whether there are no objects, or only broken ones.
+    /// Returns whether the snapshot has no objects, or only objects that failed to decode.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the broken objects with their errors.
+    /// Returns the names and decode errors of the broken objects, which are those that failed to decode.
     pub fn broken(&self) -> impl Iterator<Item = (&ObjectName, &DecodeError)> {
         let names = self.root.broken.keys();
         names.filter_map(|name| Some((name, self.get(name)?.broken()?)))
     }
 
-    /// Returns the number of broken objects.
+    /// Returns the number of broken objects, which are those that failed to decode.
     pub fn broken_count(&self) -> usize {
         self.root.broken.len()
     }
 
-    /// Returns the number of broken objects in this namespace; cluster-scoped objects are in `""`.
+    /// Returns the number of objects in a namespace that failed to decode. `""` stands for the cluster-scoped
+    /// objects.
     ///
-    /// A controller that deletes what is missing from the cache must check this, because [`iter`](Self::iter)
-    /// omits broken objects.
+    /// A controller must check this number before it deletes resources because their object is missing from
+    /// the cache: [`iter`](Self::iter) omits objects that failed to decode.
     pub fn broken_in(&self, namespace: &str) -> usize {
         self.root.broken_in(namespace)
     }
 
-    /// Returns the number of objects that have not been decoded yet, and so may turn out to be broken.
+    /// Returns the number of objects that have not been decoded yet. Decoding them may still fail.
     ///
-    /// Always 0 in a cache that is neither packed nor lazy. While this snapshot is current, the number falls
-    /// when objects are read; afterwards it stays, and is then too high at most. The call takes constant
-    /// time.
+    /// The number is always 0 in a cache that is neither packed nor lazy. It decreases when such objects are
+    /// read. After the next write to the store, the number for this snapshot no longer decreases and is an
+    /// upper bound. The call takes constant time.
     pub fn unread_count(&self) -> usize {
         let unread = self.root.unread.as_ref();
         unread.map_or(0, |unread| unread.count())
     }
 
-    /// Returns a number that changes whenever the set of broken objects or their errors change.
+    /// Returns a number that changes whenever the set of objects that failed to decode, or one of their
+    /// errors, changes.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version
     }
 
-    /// Returns the objects of one namespace.
+    /// Returns a view of the objects in one namespace. `""` selects the cluster-scoped objects.
     #[doc(alias = "ListAllByNamespace")]
     pub fn namespace(&self, namespace: &str) -> NamespaceSnapshot<'_, K> {
         NamespaceSnapshot {
@@ -111,27 +117,29 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns the revision up to which the snapshot has all changes of the first source; unset before its
+    /// Returns the revision up to which the snapshot contains all changes of the informer's first source.
+    ///
+    /// A source is one list and watch; most informers have one. The revision is unset before the source's
     /// first list.
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn revision(&self) -> ResourceVersion {
         self.root.revision(SourceId::default())
     }
 
-    /// Returns the revision up to which the snapshot has all changes of this source, like
-    /// [`Snapshot::revision`].
+    /// Returns the revision up to which the snapshot contains all changes of this source.
+    ///
+    /// A source is one list and watch of the informer. The revision is unset before the source's first list.
     pub fn source_revision(&self, source: SourceId) -> ResourceVersion {
         self.root.revision(source)
     }
 
-    /// Returns the number of times that a source's server was restored from a backup, even if its revisions
-    /// have caught up
-    /// since.
+    /// Returns the number of times that the informer has detected a server's restore from a backup. A restore
+    /// counts even if the server's revisions have since increased past the old ones.
     pub(crate) fn rollbacks(&self) -> u64 {
         self.root.rollbacks
     }
 
-    /// Returns the objects that have this value in an index, in order.
+    /// Returns the objects that have this value in an index, ordered by namespace and name.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -152,7 +160,7 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// Returns the names of the objects that have this value in an index, in order.
+    /// Returns the names of the objects that have this value in an index, ordered by namespace and name.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -171,8 +179,8 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// Returns the objects that share a value of an index with this object, in order, each once. The object
-    /// itself need not be in the store.
+    /// Returns the objects that have at least one value in common with `object` in an index, ordered by
+    /// namespace and name. Each object is returned once. The store need not contain `object`.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -203,8 +211,8 @@ impl<K> Snapshot<K> {
             .collect())
     }
 
-    /// Returns an object's values in an index; none if the function fails. The object need not be in the
-    /// store.
+    /// Returns the values of `object` in an index, or no values if the index function fails. The store need
+    /// not contain `object`.
     pub(crate) fn values_of(
         &self,
         index: &(impl IndexRef + ?Sized),
@@ -238,16 +246,18 @@ impl<K> Snapshot<K> {
         Ok(values)
     }
 
-    /// Returns a token that identifies this index, even if another index later has its name.
+    /// Returns a token that identifies the index with this name. The token does not identify a later index of
+    /// the same name.
     ///
     /// # Errors
-    /// There is no index with this name, or it is [`NAMESPACE`], which has no token.
+    /// Returns an error if there is no index with this name, or if the name is [`NAMESPACE`]. The built-in
+    /// index by namespace has no token.
     pub fn index_token(&self, name: &str) -> Result<IndexToken, NoSuchIndex> {
         let index = self.find(name)?.ok_or_else(|| name.not_found())?;
         Ok(index.token())
     }
 
-    /// Returns the names of all indices.
+    /// Returns the names of all indices, including the built-in [`NAMESPACE`].
     #[doc(alias = "GetIndexers")]
     pub fn index_names(&self) -> Vec<Arc<str>> {
         let own = self
@@ -258,7 +268,8 @@ impl<K> Snapshot<K> {
         own.chain([Arc::from(NAMESPACE)]).collect()
     }
 
-    /// Returns the size of the store. Reads the objects and each index once.
+    /// Measures the size of the store for metrics. The cost is linear in the number of objects and index
+    /// entries.
     pub(crate) fn size(&self) -> StoreSample {
         let objects = || self.root.entries.values().map(Entry::object);
         let shared = objects().find_map(Object::shared_bytes);
@@ -272,34 +283,37 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns whether a source has more than `limit` objects, valid or broken, and the object `name` is not
-    /// one of them.
+    /// Returns whether the store has more than `limit` objects of a source, and `name` is not one of them.
+    /// Objects that failed to decode count too.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()
     }
 
-    /// Returns the object with this name, even if it is broken, and its source.
+    /// Returns the object with this name and the object's source, even if the object failed to decode.
     pub(crate) fn entry(&self, name: &ObjectName) -> Option<(SourceId, &Object<K>)> {
         let entry = self.root.entries.get(name)?;
         Some((entry.source(), entry.object()))
     }
 
-    /// Returns all objects, including broken ones, with their sources.
+    /// Returns all objects with their sources, including objects that failed to decode.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (SourceId, &Object<K>)> {
         let entries = self.root.entries.values();
         entries.map(|entry| (entry.source(), entry.object()))
     }
 
-    /// Returns the first object after a name, or the first of all. A reader can use it to go through a
-    /// snapshot with pauses.
+    /// Returns the first object after `name` in the order of the snapshot, or the first object if `name` is
+    /// `None`. Objects that failed to decode are skipped.
+    ///
+    /// A reader can call this method repeatedly to visit the objects with pauses in between.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         let (_, entry) = entries.find(|(_, entry)| entry.is_live())?;
         Some(entry.object())
     }
 
-    /// Returns the first object after a name that handlers have received, in the state that they received.
+    /// Returns the first object after `name` that handlers have received, or the first such object if `name`
+    /// is `None`. The returned state is the last one that handlers received.
     pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         entries.find_map(|(name, entry)| self.root.told(name, entry))
@@ -313,12 +327,14 @@ impl<K> Snapshot<K> {
         self.root.entries.range(from, |_| true)
     }
 
-    /// Returns the state of an object that handlers have received.
+    /// Returns the last state of this object that handlers have received. The stored state differs if it
+    /// failed to decode.
     pub(crate) fn told(&self, name: &ObjectName) -> Option<&Object<K>> {
         self.root.told(name, self.root.entries.get(name)?)
     }
 
-    /// Returns an index; `None` for the index by namespace, which has no data of its own.
+    /// Returns the data of an index; `None` for the index by namespace, which is the order of the objects
+    /// itself.
     fn find(&self, index: &(impl IndexRef + ?Sized)) -> Result<Option<&Index<K>>, NoSuchIndex> {
         let slot = self.root.find(index)?;
         Ok(slot.map(|slot| &self.root.indices[slot]))
@@ -350,19 +366,19 @@ impl<K> Known<K> for Snapshot<K> {
     }
 }
 
-/// The objects of one namespace at one moment.
+/// A view of the objects of one namespace in a [`Snapshot`]. The empty namespace is cluster scope.
 pub struct NamespaceSnapshot<'a, K> {
     snapshot: &'a Snapshot<K>,
     namespace: String,
 }
 
 impl<K> NamespaceSnapshot<'_, K> {
-    /// Returns all objects of the namespace, ordered by name.
+    /// Returns the objects of the namespace, ordered by name. Objects that failed to decode are omitted.
     pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
         self.snapshot.in_namespace(&self.namespace)
     }
 
-    /// Returns the object with this name, even if it is broken.
+    /// Returns the object with this name in the namespace, even if the object failed to decode.
     pub fn get(&self, name: &str) -> Option<&Object<K>> {
         self.snapshot
             .get(&ObjectName::new(Some(&self.namespace), name))

@@ -1,4 +1,7 @@
-//! Applies changes and lists to a [`Root`]: its objects, indices, counts and revisions.
+//! Changes to a [`Root`], which is one state of a store: its objects, indices, counts and revisions.
+//!
+//! Each change updates objects, indices and counts together. This module does not publish the changed root to
+//! readers; the module `writer` does.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,7 +20,8 @@ use crate::{
 };
 
 impl<K> Root<K> {
-    /// Stores a state of one object. Returns the change for handlers; `None` if the object is broken.
+    /// Stores a new state of one object. Returns the change for handlers; `None` if the state is broken,
+    /// because it failed to decode.
     pub(super) fn put(
         &mut self,
         source: SourceId,
@@ -42,7 +46,7 @@ impl<K> Root<K> {
             return None;
         }
         let cause = match cause {
-            // The state does not come from this store, so it is a new one.
+            // The store does not have this state, so the handlers receive it as a listed one.
             Cause::Resync if !is_kept => Cause::Relist,
             cause => cause,
         };
@@ -59,11 +63,14 @@ impl<K> Root<K> {
         })
     }
 
-    /// Removes one object. Returns a deletion for handlers if they have received the object.
+    /// Removes one object. Returns the deletion for handlers.
+    ///
+    /// Returns `None` if the store does not have the object from `source`, or if handlers have never received
+    /// the object.
     pub(super) fn remove(&mut self, source: SourceId, deleted: Deleted<K>) -> Option<Change<K>> {
         let name = deleted.object_name();
         if self.entries.get(name)?.source() != source {
-            return None; // another source has brought an object of this name since
+            return None; // another source has delivered an object with this name since then
         }
         let told = self.take(name)?;
         Some(Change::Deleted(match deleted {
@@ -77,8 +84,10 @@ impl<K> Root<K> {
         }))
     }
 
-    /// Replaces the objects of one source by those of its list. If `keeps` is true, an unchanged object keeps
-    /// its stored state. Returns the names of the affected objects.
+    /// Replaces the objects of one source by the objects of a list. Returns the names of removed and of
+    /// listed objects.
+    ///
+    /// If `keeps` is true, the store keeps its own copy of an object that the list contains unchanged.
     pub(super) fn replace(
         &mut self,
         list: Replaced<K>,
@@ -149,7 +158,8 @@ impl<K> Root<K> {
         Ok(Arc::make_mut(&mut self.indices).remove(slot))
     }
 
-    /// Fills an empty store with objects, which are ordered by name.
+    /// Fills an empty store with the objects of a list, which must be ordered by name and unique. Returns
+    /// each name with `true`, because every object has changed.
     fn fill(
         &mut self,
         source: SourceId,
@@ -178,8 +188,8 @@ impl<K> Root<K> {
         names.map(|name| (name, true)).collect()
     }
 
-    /// Stores a state in place of the old one. Returns the stored state, and the one that handlers have
-    /// received.
+    /// Stores a state of an object in place of the previous one. Returns the stored state, and the previous
+    /// state that handlers have received.
     fn write(
         &mut self,
         source: SourceId,
@@ -199,7 +209,7 @@ impl<K> Root<K> {
             *self.count_mut(source) += 1;
         }
         let told = old.and_then(|old| self.forget(&name, old, brought_by != Some(source)));
-        // After the old state was removed, which may have the same body.
+        // Called after the old state was removed, because both states may share one body.
         kept.enters_store();
         if !is_live {
             self.broken.insert(name, told.clone());
@@ -208,8 +218,8 @@ impl<K> Root<K> {
         (kept, told)
     }
 
-    /// Calls the index functions with a state. If its body fails to decode here, the state becomes broken
-    /// before readers and handlers see it.
+    /// Updates the indices with a new state of an object. If the index functions decode the object and
+    /// decoding fails, `object` becomes broken before readers and handlers receive it.
     fn place_in_indices(&mut self, object: &mut Object<K>, errors: &mut Vec<IndexError>) {
         self.reindex(object.object_name(), Some(object), errors);
         if let Some(broken) = object.found_broken() {
@@ -218,8 +228,10 @@ impl<K> Root<K> {
         }
     }
 
-    /// Marks an object as broken, if its body failed to decode since it was stored; returns whether it was
-    /// marked. Handlers have already received the object, and receive no further event.
+    /// Marks an object as broken if it was read and failed to decode since it was stored. Returns whether the
+    /// object was marked.
+    ///
+    /// Handlers have already received the object, and receive no further event.
     pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {
         let entry = self.entries.get(name);
         let found = entry.and_then(|entry| Some((entry.source(), entry.object().found_broken()?)));
@@ -233,15 +245,18 @@ impl<K> Root<K> {
         Arc::make_mut(&mut self.counts).entry(source).or_default()
     }
 
-    /// Removes an object; returns the state that handlers have received.
+    /// Removes an object. Returns the last state that handlers have received.
     fn take(&mut self, name: &ObjectName) -> Option<Object<K>> {
         let old = self.entries.remove(name)?;
         self.reindex(name, None, &mut Vec::new());
         self.forget(name, old, true)
     }
 
-    /// Subtracts a removed entry from all counts. With `by_source` it is also subtracted from its source's
-    /// count. Returns the state that handlers have received.
+    /// Updates the counts after an entry was removed from the tree. Returns the last state of the object that
+    /// handlers have received.
+    ///
+    /// `by_source` is whether the number of objects of the entry's source decreases too. It is false if an
+    /// entry of the same source has replaced the removed one.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();
@@ -255,8 +270,10 @@ impl<K> Root<K> {
         self.broken.remove(name).flatten()
     }
 
-    /// Updates the values of an object in all indices; removes them if `state` is `None`. An unchanged index
-    /// is not written.
+    /// Updates the values of an object in all indices. If `state` is `None`, the object is removed from all
+    /// indices.
+    ///
+    /// An index is not copied or written if the object's values have not changed.
     fn reindex(
         &mut self,
         name: &ObjectName,
@@ -276,8 +293,8 @@ impl<K> Root<K> {
     }
 }
 
-/// Returns the values of an object in an index. If the index function fails, adds the error to `errors` and
-/// returns no values.
+/// Returns the values of an object in an index. If the index function fails, this function adds the error to
+/// `errors` and returns no values.
 pub(super) fn values_of<K>(
     index: &Index<K>,
     object: &Object<K>,

@@ -1,4 +1,5 @@
-//! Tests of the store: scripts of batches, and the reported changes and final content.
+//! Tests of the store. Scripts describe batches of deltas, and the tests compare the reported changes and the
+//! final content.
 
 mod broken;
 mod brought_back;
@@ -25,10 +26,10 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The test type: its label `colours` has the values of the index with that name.
+/// The object type of the tests. The label `colours` lists the object's values in the index `colour`.
 type K = ConfigMap;
 
-/// Parses `namespace/name@revision colour,colour`; all parts except the name are optional.
+/// Parses a config map from `namespace/name@revision colour,colour`. All parts except the name are optional.
 fn map(text: &str) -> K {
     let (text, colours) = text.split_once(' ').unwrap_or((text, ""));
     let (name, revision) = text.split_once('@').unwrap_or((text, ""));
@@ -49,7 +50,7 @@ fn object(text: &str) -> Object<K> {
     Object::new(map(text)).unwrap()
 }
 
-/// A broken object with this name and revision.
+/// Creates an object that failed to decode, from `namespace/name@revision`.
 fn broken(text: &str) -> Object<K> {
     let (name, revision) = text.split_once('@').unwrap();
     let name: ObjectName = name.parse().unwrap();
@@ -77,7 +78,7 @@ fn by_colour() -> (Indexer<K>, IndexerWriter<K>) {
     new(Indexers::new().with("colour", colours)).unwrap()
 }
 
-/// Returns every value of an index with its names.
+/// Formats every value of an index with the names of the objects that have the value.
 fn index(snapshot: &Snapshot<K>, index: &str) -> String {
     let values = snapshot.index_values(index).unwrap();
     let lines = values.iter().map(|value| {
@@ -124,15 +125,15 @@ fn missing(text: &str) -> DeltaKind<K> {
     })
 }
 
-/// Runs a script with one batch per line, and traces the changes and the final store.
+/// Runs a script with one batch per line, and compares the reported changes and the final store with `trace`.
 ///
 /// ```text
-/// add a/x@1 red; update a/x@2      deltas of source 0; also delete, missing, sync, resync, bookmark
+/// add a/x@1 red; update a/x@2      deltas of source 0; also relisted, delete, missing, resync, bookmark
 /// 1: add a/x@3                     a delta of source 1
-/// list 9: a/x@2 red | a/y@1        a whole list at revision 9
+/// list 9: a/x@2 red | a/y@1        a complete list at revision 9
 /// ```
 ///
-/// A name with a leading `!` is a broken object.
+/// A leading `!` marks an object that failed to decode.
 fn check(script: &str, trace: &Expect) {
     let (indexer, mut writer) = by_colour();
     let mut lines = Vec::new();

@@ -1,26 +1,26 @@
-//! [`Tree`]: an ordered map with cheap clones.
+//! [`Tree`]: an ordered map with cheap clones, implemented as a B+ tree with shared nodes.
 //!
-//! Guarantees: a clone costs one reference count, and is independent of later changes. A change copies the
-//! shared nodes on the path to its key, and no others. [`Tree::diff`] compares no entry of a leaf that both
-//! trees share.
+//! Guarantees: a clone increments one reference count, and later changes do not affect it. A change copies
+//! only the shared nodes on the path to its key. [`Tree::diff`] does not compare the entries of a leaf that
+//! both trees share.
 //!
-//! It is a B+ tree. The keys of a node have their own allocation, next to its values or children: an update,
-//! which changes no key, copies the values of one leaf without reference counts of keys, and a scan of values
-//! reads nothing else. Vectors have no spare capacity.
+//! A node stores its keys in a separate allocation from its values or children. An update does not change
+//! keys, so it copies the values of one leaf and no keys. A scan of the values does not read the keys.
+//! Vectors have no spare capacity.
 
 use std::{cmp::Ordering, mem, ops::Bound, slice, sync::Arc};
 
 use derive_where::derive_where;
 mod diff;
 
-/// An ordered map; no node of it holds more than `WIDTH` entries or children.
+/// An ordered map with cheap clones. A node holds at most `WIDTH` entries or children.
 #[derive_where(Clone, Default)]
 pub(crate) struct Tree<K, V, const WIDTH: usize = 16> {
     root: Arc<Node<K, V>>,
     len: usize,
 }
 
-/// All leaves have the same depth. Only a root can be empty.
+/// A node of the tree. All leaves have the same depth. Only the root of an empty tree has no entries.
 #[derive_where(Clone; V)]
 #[derive_where(Default)]
 enum Node<K, V> {
@@ -29,7 +29,7 @@ enum Node<K, V> {
     Branch(Branch<K, V>),
 }
 
-/// The entries of a leaf: one value per key, in the order of the keys.
+/// A leaf of the tree: sorted keys, and the value of each key at the same position.
 #[derive_where(Clone; V)]
 #[derive_where(Default)]
 struct Leaf<K, V> {
@@ -37,15 +37,18 @@ struct Leaf<K, V> {
     values: Vec<V>,
 }
 
-/// One key less than children: each is greater than all keys to its left, and at most the first to its right.
+/// An inner node of the tree. It has one more child than keys.
+///
+/// The key at position `n` is greater than all keys in the children up to `n`, and at most the first key in
+/// child `n + 1`.
 #[derive_where(Clone)]
 struct Branch<K, V> {
     keys: Arc<Vec<K>>,
     children: Vec<Arc<Node<K, V>>>,
 }
 
-/// The right part of a node that was split, with the key that separates it from the left part; `None` without
-/// a split.
+/// The result of a split: the new right node, and the key that separates it from the left node. `None` if the
+/// node was not split.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
@@ -66,7 +69,7 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         }
     }
 
-    /// Returns all entries, in order.
+    /// Returns all entries in the order of their keys.
     pub(crate) fn iter(&self) -> Iter<'_, K, V, impl Fn(&K) -> bool> {
         self.range(Bound::Unbounded, |_| true)
     }
@@ -76,8 +79,11 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Returns the entries from a key on while `within` holds, in order. The keys that satisfy it must be
-    /// contiguous: only the last key of each node is checked, until one does not satisfy it.
+    /// Returns the entries from the key `from` on for which `within` returns true, in the order of their
+    /// keys.
+    ///
+    /// The iterator ends at the first key for which `within` returns false. The keys for which it returns
+    /// true must be contiguous, because `within` is usually called for the last key of each leaf only.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             pending: Vec::new(),
@@ -110,7 +116,8 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
-    /// Builds a tree from strictly ascending entries. All nodes but the last ones are full.
+    /// Builds a tree from entries with strictly ascending keys. All nodes are full, except the last one of
+    /// each level.
     pub(crate) fn from_ordered(entries: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut entries = entries.into_iter();
         let (mut len, mut level) = (0, Vec::new());
@@ -131,7 +138,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
             .map_or_else(Self::default, |(_, root)| Self { root, len })
     }
 
-    /// Inserts a value for a key; returns the previous value of the key.
+    /// Inserts a value for a key. Returns the previous value of the key.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let root = Arc::make_mut(&mut self.root);
         let (old, split) = root.insert::<WIDTH>(key, value, true);
@@ -146,7 +153,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
         old
     }
 
-    /// Removes a key and returns its value. If the tree does not contain the key, no node is copied.
+    /// Removes a key and returns its value. If the tree does not contain the key, this method copies no node.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         self.get(key)?;
         let old = Arc::make_mut(&mut self.root).remove::<WIDTH>(key);
@@ -165,7 +172,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 impl<K: Ord, V> Branch<K, V> {
-    /// Returns the position of the child that contains the key, if any does.
+    /// Returns the position of the child that must contain the key, if the tree contains the key.
     fn position(&self, key: &K) -> usize {
         match search(&self.keys, key) {
             Ok(at) => at + 1,
@@ -175,7 +182,7 @@ impl<K: Ord, V> Branch<K, V> {
 }
 
 impl<K, V> Node<K, V> {
-    /// Returns the number of entries of this leaf, or of children of this branch.
+    /// Returns the number of entries of a leaf, or the number of children of a branch.
     fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.values.len(),
@@ -185,7 +192,10 @@ impl<K, V> Node<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Node<K, V> {
-    /// Inserts a value below this node. `is_last` is whether no node of the same level follows this node.
+    /// Inserts a value in the subtree of this node. Returns the previous value of the key, and the new right
+    /// node if this node was split.
+    ///
+    /// `is_last` is whether this node is the rightmost one of its level.
     fn insert<const WIDTH: usize>(
         &mut self,
         key: K,
@@ -227,7 +237,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Removes a key, which this node must contain, and returns its value.
+    /// Removes a key from the subtree of this node, and returns the key's value.
     fn remove<const WIDTH: usize>(&mut self, key: &K) -> Option<V> {
         match self {
             Self::Leaf(leaf) => {
@@ -244,7 +254,8 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Appends the node to the right, after this key.
+    /// Appends the content of `right`, the next node on the same level. `key` is the key that separates both
+    /// nodes.
     fn append(&mut self, key: K, right: Self) {
         match (self, right) {
             (Self::Leaf(left), Self::Leaf(right)) => {
@@ -284,7 +295,10 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
         (between, Arc::new(Node::Branch(Self { keys, children })))
     }
 
-    /// Removes an empty child, or merges a small one with a neighbour, if the result has spare room.
+    /// Removes child `at` if it is empty, after a removal from this child.
+    ///
+    /// If the child is at most a quarter full, it is merged with a neighbour. The merged node must be at most
+    /// three quarters full.
     fn mend<const WIDTH: usize>(&mut self, at: usize) {
         let len = self.children[at].len();
         if len == 0 {
@@ -307,7 +321,8 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
     }
 }
 
-/// Returns the next items, at most `width`; `None` if there are none.
+/// Collects the next entries, at most `width`, into the vectors of a new node. Returns `None` if there are no
+/// more entries.
 fn some_of<K, V>(
     entries: &mut impl Iterator<Item = (K, V)>,
     width: usize,
@@ -322,8 +337,11 @@ fn some_of<K, V>(
     (!keys.is_empty()).then(|| (Arc::new(keys), values))
 }
 
-/// Returns the position of a key, or where to insert it. Unlike a slice's search it branches, so that the
-/// processor fetches the next key's text before this comparison ends.
+/// Returns the position of a key, or the position at which the key must be inserted, like
+/// `slice::binary_search`.
+///
+/// The search uses conditional branches, unlike the one of the standard library. The processor can thus load
+/// the text of the next key before the current comparison ends.
 fn search<K: Ord>(keys: &[K], key: &K) -> Result<usize, usize> {
     let (mut low, mut high) = (0, keys.len());
     while low < high {
@@ -361,9 +379,10 @@ fn split_exact<T>(vec: &mut Vec<T>, at: usize) -> Vec<T> {
     right
 }
 
-/// Iterator over entries of a [`Tree`], in order; created by [`Tree::range`].
+/// Iterator over the entries of a [`Tree`] in the order of their keys. [`Tree::range`] creates it.
 pub(crate) struct Iter<'a, K, V, W> {
-    /// The nodes to the right of the leaf, per level from the root.
+    /// The nodes that follow the current leaf and have not been visited. One iterator per level, from the
+    /// root down.
     pending: Vec<slice::Iter<'a, Arc<Node<K, V>>>>,
     leaf: std::iter::Zip<slice::Iter<'a, K>, slice::Iter<'a, V>>,
     within: W,
@@ -380,7 +399,7 @@ impl<'a, K, V, W: Fn(&K) -> bool> Iter<'a, K, V, W> {
         self.leaf = keys[..end].iter().zip(&values[..end]);
     }
 
-    /// Advances to the next leaf, if there is one.
+    /// Advances to the next leaf. Returns `None` if there is no further leaf.
     #[cold]
     fn advance(&mut self) -> Option<()> {
         let mut node = loop {

@@ -1,4 +1,7 @@
-//! [`IndexerWriter`]: the only writer of a store. Readers see every change as a whole.
+//! [`IndexerWriter`]: the only writer of a store.
+//!
+//! It applies a whole batch to a private copy of the store's root, and then publishes the copy. Readers see
+//! the state before or after the batch, never a state in between.
 
 use std::{fmt, sync::Arc};
 
@@ -22,16 +25,19 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The only writer of a store; it can't be cloned.
+/// The only writer of a store. It can't be cloned.
 ///
-/// Readers see the result of each method as a whole, at its end.
+/// Each method publishes its result at its end: readers see the state before or after the call, never a state
+/// in between.
 #[doc(alias = "TransactionStore")]
 #[doc(alias = "ThreadSafeStoreWithTransaction")]
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// Roots replaced by lists while readers held them. The last owner of such a root frees a whole store,
-    /// which takes many times as long as a `get`; keeping it here ensures that it is never a reader.
+    /// Old roots that a list has replaced, and that readers still use.
+    ///
+    /// Dropping the last reference to such a root frees a whole store, which takes many times as long as a
+    /// `get`. The writer keeps a reference, so that a reader never drops the last one.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -41,13 +47,13 @@ impl<K> fmt::Debug for IndexerWriter<K> {
     }
 }
 
-/// The result of [`IndexerWriter::apply`].
+/// The changes and errors of a batch that [`IndexerWriter::apply`] has applied.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Applied<K> {
-    /// The changes for handlers, in order.
+    /// The changes to deliver to handlers, in the order of the batch.
     pub changes: Vec<Change<K>>,
-    /// Errors of index functions; these objects are missing from the index.
+    /// Errors of index functions. An index does not contain an object for which its function failed.
     pub index_errors: Vec<IndexError>,
 }
 
@@ -60,7 +66,8 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Lets large old states of the store be freed on the pool for blocking work, from now on.
+    /// Configures the store to free large old states on the pool for blocking work, starting with the next
+    /// change.
     pub(crate) fn freeing_offloaded(&mut self)
     where
         K: Send + Sync + 'static,
@@ -69,22 +76,24 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Sets the counter of objects that have not been decoded, for objects that are decoded on demand. The
-    /// store must be empty.
+    /// Sets the counter of objects that have not been decoded, for a store whose objects are decoded on
+    /// demand. The store must be empty.
     pub(crate) fn count_unread(&mut self, unread: &Arc<UnreadCount>) {
         let first = UnreadMoment::first(Arc::clone(unread));
         self.root.unread = Some(Arc::new(first));
         self.publish();
     }
 
-    /// Prepares the next state of the store. Called before the first change of each state.
+    /// Fixes the number of undecoded objects of the published state, before the first change of the next
+    /// state.
     fn begin(&mut self) {
         if let Some(moment) = &self.root.unread {
             self.root.unread = Some(Arc::new(moment.next()));
         }
     }
 
-    /// Marks objects as broken that failed to decode when they were read; returns whether there were any.
+    /// Marks those of the named objects as broken that were read and failed to decode. Returns whether any
+    /// object was marked.
     pub(crate) fn find_broken(&mut self, names: &[ObjectName]) -> bool {
         self.begin();
         let mut found = false;
@@ -95,15 +104,16 @@ impl<K> IndexerWriter<K> {
         found
     }
 
-    /// Returns the state that readers see.
+    /// Returns the published state of the store, which readers see.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
     }
 
-    /// Applies a batch from a queue, delta by delta; readers see all of it or nothing.
+    /// Applies the deltas of a batch from a queue in order, and then publishes the result to readers.
     ///
-    /// It can't fail: an object for which an index function fails is stored and reported. A deletion of an
-    /// object that the store does not have, or has from another source, has no effect.
+    /// The method does not fail. An object for which an index function fails is stored, and
+    /// [`Applied::index_errors`] contains the error. A deletion has no effect if the store does not have the
+    /// object, or has the object from another source.
     #[doc(alias = "Transaction")]
     pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         let initial = batch.in_initial_list;
@@ -150,7 +160,8 @@ impl<K> IndexerWriter<K> {
         applied
     }
 
-    /// Adds or updates one object; the store takes the object's revision, if it has one.
+    /// Adds or updates one object, and sets the store's revision to the object's revision if the object has
+    /// one.
     ///
     /// # Errors
     /// Returns an error if the object has no name.
@@ -171,9 +182,10 @@ impl<K> IndexerWriter<K> {
         Ok(change)
     }
 
-    /// Removes one object; `None` if there was none.
+    /// Removes one object. Returns the deletion with the last valid state of the object.
     ///
-    /// The change contains the stored state. The store's revision does not change.
+    /// Returns `None` if the store does not have a valid state of this object. The store's revision does not
+    /// change.
     #[doc(alias = "Delete")]
     #[doc(alias = "DeleteWithObject")]
     pub fn delete(&mut self, name: &ObjectName) -> Option<Change<K>> {
@@ -187,10 +199,10 @@ impl<K> IndexerWriter<K> {
         change
     }
 
-    /// Replaces all objects, and sets the store's revision.
+    /// Replaces all objects of the store, and sets the store's revision.
     ///
-    /// Each object is stored, even at a revision that the store already has. Of several objects with one name
-    /// the last is stored.
+    /// Each object is stored, even if the store already has the same object at the same revision. If several
+    /// objects have the same name, the last one is stored.
     ///
     /// # Errors
     /// Returns an error if an object has no name. The store is then unchanged.
@@ -215,7 +227,7 @@ impl<K> IndexerWriter<K> {
         Ok(())
     }
 
-    /// Adds indices, also to a store with objects. Returns the errors of index functions.
+    /// Adds indices to the store, and fills them with its objects. Returns the errors of index functions.
     ///
     /// # Errors
     /// Returns an error if an index with one of these names exists. No index is then added.
@@ -228,7 +240,10 @@ impl<K> IndexerWriter<K> {
         Ok(self.install(build)?.1)
     }
 
-    /// Adds indices that another task has filled, after indexing the objects that have changed since then.
+    /// Adds indices that another task has filled. Objects that have changed since then are indexed first.
+    ///
+    /// # Errors
+    /// Returns an error if an index with one of these names exists. No index is then added.
     pub(crate) fn install(
         &mut self,
         build: IndexBuild<K>,
@@ -241,15 +256,20 @@ impl<K> IndexerWriter<K> {
         Ok((tokens, errors))
     }
 
-    /// Removes an index. Earlier snapshots keep it.
+    /// Removes an index. Snapshots that were created before still have the index.
     ///
     /// # Errors
-    /// Returns an error if the store does not have this index, or it is [`NAMESPACE`](super::NAMESPACE).
+    /// Returns an error if the store does not have this index, or if the index is the built-in
+    /// [`NAMESPACE`](super::NAMESPACE).
     pub fn remove_index(&mut self, index: &(impl IndexRef + ?Sized)) -> Result<(), NotRemovable> {
         self.take_index(index).map(drop)
     }
 
-    /// Removes an index and returns it, so that the caller frees it.
+    /// Removes an index and returns it. The caller decides on which thread to free the index.
+    ///
+    /// # Errors
+    /// Returns an error if the store does not have this index, or if the index is the built-in
+    /// [`NAMESPACE`](super::NAMESPACE).
     pub(crate) fn take_index(
         &mut self,
         index: &(impl IndexRef + ?Sized),
@@ -259,9 +279,10 @@ impl<K> IndexerWriter<K> {
         Ok(removed)
     }
 
-    /// Loads objects of a saved store, before any other change. No change is reported, and no revision is
-    /// reached. The first list is applied whatever its revisions, because these objects' origin is not
-    /// verified.
+    /// Loads objects from a saved store. Must be called before any other change.
+    ///
+    /// The method reports no changes and sets no revision. The saved objects are not trusted to be current:
+    /// the first list replaces them, even at equal revisions.
     pub(crate) fn put_known(&mut self, known: Vec<Object<K>>) {
         self.begin();
         for object in known {

@@ -1,16 +1,18 @@
 //! [`CompactReader`] reads the members of JSON objects in place, without a parser.
 //!
-//! The reader accepts the JSON that API servers write: without white space, and without escapes in the
-//! strings that it returns. It skips other values by their structure, which takes less than half of a
-//! parser's time, and does not check that a skipped value is valid JSON.
+//! The reader accepts the JSON that API servers write. It does not accept white space, or escapes in the
+//! strings that it returns. It skips a value by a scan of the value's brackets and quotes, which takes less
+//! than half of a parser's time. The reader does not check that a skipped value is valid JSON.
 
 use memchr::memchr2;
 
 use super::scanner::value_end;
 
-/// Reads JSON without white space from the front of a text; it holds the rest that is not read yet.
+/// Reads JSON without white space from the start of a byte slice. The field contains the bytes that have not
+/// been read.
 ///
-/// Every method removes what it reads, and returns `None` for unsupported input; the caller then uses a parser.
+/// Each method removes the bytes that it reads. For unsupported input it returns `None`, and the caller then
+/// uses a parser.
 pub(crate) struct CompactReader<'a>(&'a [u8]);
 
 impl<'a> CompactReader<'a> {
@@ -18,8 +20,8 @@ impl<'a> CompactReader<'a> {
         Self(json)
     }
 
-    /// Reads a JSON object, and calls `read` with each key and the rest after it; `read` must consume the
-    /// value.
+    /// Reads a JSON object. Calls `read` with each key and this reader; `read` must read the value of the
+    /// key.
     pub(crate) fn members(
         &mut self,
         mut read: impl FnMut(&'a str, &mut Self) -> Option<()>,
@@ -38,7 +40,7 @@ impl<'a> CompactReader<'a> {
         }
     }
 
-    /// Reads a string without escapes.
+    /// Reads a string and returns its text. Returns `None` if the string contains an escape.
     pub(crate) fn text(&mut self) -> Option<&'a str> {
         self.byte(b'"')?;
         let end = memchr2(b'"', b'\\', self.0)?;
@@ -51,13 +53,13 @@ impl<'a> CompactReader<'a> {
         std::str::from_utf8(text).ok()
     }
 
-    /// Reads an object or array, and returns its bytes.
+    /// Reads an object or array and returns its bytes. Returns `None` for another value.
     pub(crate) fn nested(&mut self) -> Option<&'a [u8]> {
         let value = self.value()?;
         matches!(value[0], b'{' | b'[').then_some(value)
     }
 
-    /// Reads any value, and returns its bytes.
+    /// Reads a value of any type and returns its bytes.
     pub(crate) fn value(&mut self) -> Option<&'a [u8]> {
         let end = value_end(self.0).filter(|&end| end > 0)?;
         let (value, rest) = self.0.split_at(end);

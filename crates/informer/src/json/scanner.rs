@@ -1,4 +1,6 @@
-//! [`ValueScanner`] finds where one JSON value ends; the value may span any number of chunks.
+//! [`ValueScanner`] finds the end of one JSON value, which may span any number of chunks.
+//!
+//! The scanner does not check that the value is valid JSON; the decoder does.
 #![expect(
     clippy::inline_always,
     reason = "what is not inlined is compiled for a processor without vectors of its own"
@@ -9,36 +11,36 @@ use std::sync::LazyLock;
 use fearless_simd::{Level, Simd, dispatch, prelude::*, u8x64};
 use memchr::memchr2;
 
-/// Finds the last byte of one JSON value, given the chunks of text that contain the value.
+/// Finds the end of one JSON value in a sequence of chunks.
 ///
-/// The scanner follows only the structure: strings, nesting, and the end of a scalar. It does not check that
-/// the value is valid JSON; the decoder does.
+/// The scanner tracks only strings, nesting, and the end of a scalar. It does not check that the value is
+/// valid JSON; the decoder does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueScanner {
     depth: u32,
     in_string: bool,
     escaped: bool,
     scalar: bool,
-    /// Number of objects and arrays that have begun in the value so far.
+    /// Number of objects and arrays that have started so far, including the value itself.
     opened: usize,
-    /// Number of objects and arrays that have ended directly inside the outermost one.
+    /// Number of direct children of the outermost object or array that are objects or arrays and have ended.
     pub(crate) closed_inside: u32,
 }
 
-/// Result of scanning one block or the rest of a chunk.
+/// Result of scanning a part of a chunk.
 enum Step {
-    /// The value is complete, and ends before this index of the chunk.
+    /// The value ends in this chunk. The index is that of the first byte after the value.
     Ends(usize),
     GoesOn(usize),
 }
 
-/// Number of bytes in a block, the unit of the scan. Each byte has one bit in a 64-bit mask.
+/// Number of bytes that are scanned together as one block. Each byte has one bit in a 64-bit mask.
 const BLOCK: usize = 64;
 
-/// The set of vector instructions that this processor supports.
+/// The vector instructions that this processor supports.
 static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
 
-/// Bit masks of the structural characters in a block; the lowest bit is the block's first byte.
+/// Positions of the structural characters in a block, as bit masks. The lowest bit is the first byte.
 struct Marks {
     quotes: u64,
     escapes: u64,
@@ -62,10 +64,10 @@ impl Marks {
     }
 }
 
-/// Returns a mask with a bit for each byte inside a string, from the opening quote up to, but not including,
-/// the closing quote. `bits` has a bit for each quote.
+/// Returns a mask of the bytes inside strings, given a mask of the unescaped quotes.
 ///
-/// Each bit of the result is the parity of the input bits at and below its position.
+/// A string's opening quote is inside the string, its closing quote is not. Each bit of the result is the
+/// parity of the input bits at and below its position.
 #[inline(always)]
 fn odd(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
@@ -74,10 +76,10 @@ fn odd(mut bits: u64) -> u64 {
     bits
 }
 
-/// Returns a mask of the bytes that an unescaped backslash precedes, and whether the first byte of the next
-/// block is such a byte. `escapes` has a bit for each backslash.
+/// Returns a mask of the escaped bytes in a block, and whether the first byte of the next block is escaped.
 ///
-/// `first` is whether the first byte of this block is escaped, as returned for the block before.
+/// A byte is escaped if an unescaped backslash precedes it. `escapes` is a mask of all backslashes in the
+/// block. `first` is whether the first byte of the block is escaped by the last byte of the previous block.
 #[inline(always)]
 fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -87,28 +89,29 @@ fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     }
     let escapes = escapes & !first;
     let behind = escapes << 1 | first;
-    // The sum carries through a run of backslashes; its end shows whether the run began at an odd position.
+    // The addition carries through each run of backslashes. The carry bit after the run shows whether the run
+    // started at an odd position.
     let odd_runs = escapes & !EVEN & !behind;
     let (runs, goes_on) = odd_runs.overflowing_add(escapes);
     ((EVEN ^ (runs << 1)) & behind, goes_on)
 }
 
-/// Returns the number of JSON objects and arrays in a value, including the value itself.
+/// Returns the number of objects and arrays in a JSON value. The value itself counts too.
 pub(crate) fn parts(value: &[u8]) -> usize {
     let mut scanner = ValueScanner::default();
     scanner.scan(value);
     scanner.parts()
 }
 
-/// Returns the index after the value at the start of `bytes`, if the value is complete. It does not check that
-/// the value is valid JSON.
+/// Returns the index of the first byte after the value at the start of `bytes`; `None` if the value is
+/// incomplete. The function does not check that the value is valid JSON.
 pub(super) fn value_end(bytes: &[u8]) -> Option<usize> {
     ValueScanner::default().scan(bytes)
 }
 
 impl ValueScanner {
-    /// Scans the next chunk of the value, and returns the index after the value if the value ends in this
-    /// chunk.
+    /// Scans the next chunk of the value. If the value ends in this chunk, returns the index of the first
+    /// byte after the value.
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         self.scan_with(*LEVEL, bytes)
     }
@@ -128,8 +131,8 @@ impl ValueScanner {
         None
     }
 
-    /// Scans `bytes` block by block, as long as the scanner is inside an object or array and no case needs a
-    /// scan byte by byte.
+    /// Scans blocks while the scanner is inside an object or array. Stops before a block that must be scanned
+    /// byte by byte, and before an incomplete block.
     #[inline(always)]
     fn scan_blocks<S: Simd>(&mut self, simd: S, bytes: &[u8]) -> Step {
         let mut at = 0;
@@ -146,8 +149,10 @@ impl ValueScanner {
         Step::GoesOn(at)
     }
 
-    /// Scans one block, up to its end or to the end of the value. Returns `None` at a backslash outside of a
-    /// string, which needs a scan byte by byte.
+    /// Scans one block, up to the end of the block or of the value.
+    ///
+    /// Returns `None` without a change if a backslash is outside of a string. Such a block must be scanned
+    /// byte by byte.
     #[inline(always)]
     fn scan_block(&mut self, marks: &Marks) -> Option<Step> {
         let (escaped, escapes_next) = escaped(marks.escapes, self.escaped);
@@ -173,8 +178,8 @@ impl ValueScanner {
         Some(Step::GoesOn(BLOCK))
     }
 
-    /// Follows the brackets of a block one by one while the value may end in the block; returns the index
-    /// after the bracket that ends the value.
+    /// Updates the depth for each bracket of a block that may contain the end of the value. Returns the index
+    /// of the first byte after the value if the value ends.
     fn follow(&mut self, opening: u64, closing: u64) -> Option<usize> {
         let mut brackets = opening | closing;
         while brackets != 0 {
@@ -195,8 +200,8 @@ impl ValueScanner {
         None
     }
 
-    /// Scans byte by byte from index `from`, up to the end of a block or until the scanner is inside an
-    /// object or array.
+    /// Scans byte by byte from index `from`. Stops after the number of bytes in a block, at the end of the
+    /// chunk, or after the bracket that opens the outermost object or array.
     fn scan_bytes(&mut self, bytes: &[u8], from: usize) -> Step {
         let mut at = from;
         while at < bytes.len().min(from + BLOCK) {
@@ -239,8 +244,8 @@ impl ValueScanner {
         Step::GoesOn(at)
     }
 
-    /// Skips a string from index `at`, and returns the index after the closing quote, or `None` if the string
-    /// continues in the next chunk.
+    /// Skips a string from index `at`. Returns the index of the first byte after the closing quote, or `None`
+    /// if the string continues in the next chunk.
     fn skip_string(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
         if std::mem::take(&mut self.escaped) {
             at += 1;
@@ -260,12 +265,12 @@ impl ValueScanner {
         None
     }
 
-    /// Returns the number of JSON objects and arrays opened so far, including closed ones.
+    /// Returns the number of objects and arrays that have started so far, including those that have ended.
     pub(crate) fn parts(&self) -> usize {
         self.opened
     }
 
-    /// Whether the scanner is inside an object, an array or a string, so that the value can't end here.
+    /// Returns whether the scanner is inside an object, an array or a string. The value is then incomplete.
     pub(crate) fn is_nested(&self) -> bool {
         self.depth > 0 || self.in_string
     }
@@ -277,7 +282,8 @@ mod tests {
 
     use super::*;
 
-    /// Scans byte by byte only.
+    /// Scans a chunk byte by byte, without the scan of whole blocks. Returns the index after the value if it
+    /// ends.
     fn plainly(scanner: &mut ValueScanner, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
@@ -289,7 +295,8 @@ mod tests {
         None
     }
 
-    /// Returns the instruction sets to test: that of this processor, and the baseline of its architecture.
+    /// Returns the instruction sets to test. They include the best set of this processor and the baseline of
+    /// its architecture.
     fn levels() -> Vec<Level> {
         let best = Level::new();
         let mut levels = vec![Level::baseline(), best];
@@ -344,7 +351,7 @@ mod tests {
         }
     }
 
-    /// Scans block by block only.
+    /// Scans only the whole blocks of a chunk, with the best instructions of this processor.
     fn by_blocks(scanner: &mut ValueScanner, bytes: &[u8]) -> Step {
         dispatch!(*LEVEL, simd => scanner.scan_blocks(simd, bytes))
     }

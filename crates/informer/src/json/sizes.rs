@@ -2,7 +2,8 @@
 //!
 //! Guarantees: the value or error equals that of [`serde_json::from_slice`].
 //!
-//! Functions that a type's `Deserialize` calls are `#[inline]`, for the reason given in `tape/value.rs`.
+//! Functions that a type's `Deserialize` implementation calls are `#[inline]`, for the reason given in
+//! `tape/value.rs`.
 
 mod access;
 mod key;
@@ -15,20 +16,20 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Visitor};
 
 use super::tape;
 
-/// A decoded value, with an estimate of its heap memory.
+/// A decoded value, with an estimate of the heap memory that the value uses.
 pub(crate) struct Measured<K> {
     pub(crate) value: K,
-    /// Estimate of the heap bytes allocated for the value.
+    /// Estimated number of heap bytes that are allocated for the value.
     ///
-    /// Strings, array elements and boxes are counted exactly; maps by the nodes that a `BTreeMap` allocates.
-    /// If the type converts a value after decoding, the size before the conversion is counted.
+    /// Strings, array elements and boxes are counted exactly. Maps are counted by the nodes that a `BTreeMap`
+    /// allocates. If the type converts a value after decoding, the size before the conversion is counted.
     pub(crate) heap_bytes: usize,
 }
 
-/// Decodes a value and estimates its heap memory in bytes.
+/// Decodes a value, and estimates the heap memory of the value in bytes.
 ///
 /// # Errors
-/// The same errors as [`serde_json::from_slice`].
+/// Returns the same errors as [`serde_json::from_slice`].
 pub(crate) fn measured<K: DeserializeOwned>(json: &[u8]) -> Result<Measured<K>, serde_json::Error> {
     if let Some(measured) = tape::read(json, |value| counted(value)) {
         return Ok(measured);
@@ -50,7 +51,7 @@ fn counted<'de, K: DeserializeOwned, D: Deserializer<'de>>(
     })
 }
 
-/// Counter of the heap bytes of one value while it is decoded.
+/// Number of heap bytes counted so far for a value that is being decoded.
 #[derive(Default)]
 struct Heap {
     bytes: Cell<usize>,
@@ -63,9 +64,11 @@ impl Heap {
     }
 }
 
-/// Returns the bytes that a `BTreeMap` allocates when `entries` entries are inserted in key order.
+/// Returns the number of bytes that a `BTreeMap` allocates if `entries` entries are inserted in the order of
+/// their keys.
 ///
-/// A node has room for eleven entries; a split leaves six entries in each node but the last.
+/// A node has room for eleven entries. A split leaves six entries in the left node, so each node except the
+/// last one of its level has six.
 fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     const NODE: usize = 11;
     const PER_SPLIT: usize = 7;
@@ -85,13 +88,14 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     (leaves + inner) * (NODE * entry_bytes + LINKS) + inner * EDGES
 }
 
-/// Counts the heap memory of a value while it is decoded. The wrapper is between the type and the parser:
-/// around a deserializer, a visitor, a seed, or access to the parts of a value.
+/// A wrapper between a type's `Deserialize` implementation and the parser, which counts heap memory.
+///
+/// `inner` is a deserializer, a visitor or a seed. Values pass through unchanged.
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Size in bytes of the value being decoded. A value inside it that is larger must be in a box, on the
-    /// heap.
+    /// Size in bytes of the value that is being decoded. If a nested value is larger, the type must store it
+    /// in a box, and its size is counted as heap memory.
     room: usize,
 }
 
@@ -101,13 +105,13 @@ impl<'h, T> Counting<'h, T> {
         Self { inner, heap, room }
     }
 
-    /// Wraps a seed, without the size of its value, which is known only when the seed is deserialized.
+    /// Wraps a seed. The size of its value is set later, when the seed is deserialized.
     #[inline]
     fn seed(inner: T, heap: &'h Heap) -> Self {
         Self::new(inner, heap, 0)
     }
 
-    /// Wraps `inner` with the same counter and size as this wrapper.
+    /// Wraps `inner` with the counter and the value size of this wrapper.
     #[inline]
     fn with<U>(&self, inner: U) -> Counting<'h, U> {
         Counting::new(inner, self.heap, self.room)
@@ -125,7 +129,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Counting<'_, T> {
     }
 }
 
-/// Implements deserializer methods that call the inner deserializer with the unchanged visitor.
+/// Implements deserializer methods that pass the visitor unchanged to the inner deserializer.
 macro_rules! as_it_is {
     ($($method:ident)*) => {$(
         #[inline]
@@ -135,7 +139,8 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Implements deserializer methods that call the inner deserializer with a visitor that counts.
+/// Implements deserializer methods that wrap the visitor in a `Counting`, and pass it to the inner
+/// deserializer.
 macro_rules! watched {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
         #[inline]
@@ -173,9 +178,11 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// Counts the bytes of the value after the type has converted the text. A `String` calls
-    /// `deserialize_string` instead; a type that calls `deserialize_str` converts the text: a time takes no
-    /// heap, and base64 becomes bytes that are three quarters as long.
+    /// Counts the heap bytes of a value that a type converts from text.
+    ///
+    /// A type that stores the text, such as `String`, calls `deserialize_string` instead. The result of a
+    /// conversion counts three quarters of the text's length, as for base64. A result smaller than a `Vec`
+    /// counts nothing, because it has no heap memory; an example is a time.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

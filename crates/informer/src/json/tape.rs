@@ -1,14 +1,16 @@
-//! Decodes JSON in two steps: `simd-json` writes all values of a text to a tape, a flat list of nodes, and
-//! the type's `Deserialize` reads from the tape.
+//! Decodes JSON in two steps with `simd-json`.
 //!
-//! The two steps take two thirds of the time of `serde_json`, which reads byte by byte. Ignored fields cost
-//! nothing, and the length of an array is known before its first element. `serde_json` decodes input that
-//! `simd-json` rejects, and input for which the results of the two could differ.
+//! `simd-json` first writes all values of a text to a tape, which is a flat list of nodes. The type's
+//! `Deserialize` implementation then reads from the tape. Both steps together take two thirds of the time of
+//! `serde_json`. Ignored fields cost nothing, and the length of an array is known before its first element.
+//!
+//! This module returns no value for input that `simd-json` rejects or may read differently from `serde_json`.
+//! The caller then decodes the text with `serde_json`.
 //!
 //! Guarantees:
 //! - a value decoded by this module equals the one that `serde_json` decodes;
-//! - if a `Deserialize` leaves a part of an array or map unread, this module returns no value, so that
-//!   `serde_json` decodes the text and reports the trailing elements.
+//! - if a `Deserialize` implementation does not read a whole array or map, this module returns no value, and
+//!   `serde_json` reports the trailing elements.
 
 mod value;
 
@@ -20,16 +22,16 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// Maximum bytes of a text after which a thread keeps its buffers for the next text.
+/// Maximum length in bytes of a text after which a thread keeps its buffers for the next text.
 const KEPT_MAX: usize = 256 * 1024;
 
-/// Maximum bytes of a text that `simd-json` decodes. It uses 32-bit positions, and many times the memory of
-/// the text.
+/// Maximum length in bytes of a text that `simd-json` decodes. `simd-json` uses 32-bit positions, and many
+/// times the memory of the text.
 const TEXT_MAX: usize = 16 << 20;
 
-/// Buffers for decoding that a thread keeps and reuses for the next text.
+/// Decoding buffers that a thread keeps after a text and reuses for the next one.
 struct Scratch {
-    /// A copy of the text, in which `simd-json` resolves escapes.
+    /// A copy of the text that is being decoded. `simd-json` replaces escapes in this copy.
     text: Vec<u8>,
     buffers: Buffers,
     tape: Tape<'static>,
@@ -49,8 +51,8 @@ thread_local! {
     static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
-/// Writes a text to a tape, and returns the value that `read` decodes from the tape. `None` means that
-/// `serde_json` has to decode the text.
+/// Writes a text to a tape, and returns the value that the function `read` decodes from the tape. Returns
+/// `None` if `serde_json` must decode the text.
 pub(super) fn read<T>(
     json: &[u8],
     read: impl FnOnce(Value<'_, '_>) -> Result<T, Refused>,
@@ -58,7 +60,7 @@ pub(super) fn read<T>(
     if json.len() > TEXT_MAX || is_odd(json) {
         return None;
     }
-    // A nested call, from inside a `Deserialize`, finds no scratch and makes its own.
+    // A nested call from a `Deserialize` implementation finds no buffers, and allocates new ones.
     let mut scratch = SCRATCH.take().unwrap_or_else(Scratch::new);
     scratch.text.clear();
     scratch.text.extend_from_slice(json);
@@ -76,13 +78,14 @@ pub(super) fn read<T>(
     value.filter(|_| reading.is_whole())
 }
 
-/// The largest integer with 18 digits; `simd-json` and `serde_json` read all integers up to this one alike.
+/// The largest integer with 18 digits. `simd-json` and `serde_json` return the same result for integers up to
+/// this one.
 const CERTAIN: u64 = 999_999_999_999_999_999;
 
-/// Whether `serde_json` may read the number in this node differently from `simd-json`, or reject it.
+/// Returns whether `serde_json` may reject the number in this node, or read another number than `simd-json`.
 ///
-/// `simd-json` accepts any bytes after a number of 19 or more digits, rounds some fractions differently, and reads
-/// `-0` as an integer.
+/// `simd-json` accepts any bytes after a number of 19 or more digits, rounds some fractions differently, and
+/// reads `-0` as an integer.
 fn is_uncertain(node: &Node<'_>) -> bool {
     match node {
         Node::Static(StaticNode::U64(number)) => *number > CERTAIN,
@@ -92,20 +95,22 @@ fn is_uncertain(node: &Node<'_>) -> bool {
     }
 }
 
-/// Whether the text may contain errors that `simd-json` accepts: a zero byte after a number or a literal, which
-/// it reads as white space, or an unpaired surrogate escape.
+/// Returns whether the text may contain errors that `simd-json` accepts.
+///
+/// These errors are unpaired surrogate escapes, and a zero byte after a number or literal, which `simd-json`
+/// reads as white space.
 fn is_odd(json: &[u8]) -> bool {
     // Most texts contain neither byte, so one search is enough.
     memchr2(0, b'\\', json).is_some() && (memchr(0, json).is_some() || has_surrogates(json))
 }
 
-/// Whether the text has a surrogate escape; `simd-json` does not reject unpaired ones.
+/// Returns whether the text may contain a surrogate escape. `simd-json` does not reject unpaired surrogates.
 fn has_surrogates(json: &[u8]) -> bool {
     let mut escapes = memmem::find_iter(json, b"\\u");
     escapes.any(|at| matches!(json.get(at + 2), Some(b'd' | b'D')))
 }
 
-/// Decodes a text as a `K`; `None` means that `serde_json` has to decode the text.
+/// Decodes a text as a value of type `K`. Returns `None` if `serde_json` must decode the text.
 pub(super) fn decode<K: DeserializeOwned>(json: &[u8]) -> Option<K> {
     read(json, |value| K::deserialize(value))
 }

@@ -1,4 +1,4 @@
-//! [`Shared`]: an object of the cache that kube's store can hold without a copy of the object.
+//! [`Shared`]: a handle to a cached object, which kube's store can contain without a copy of the object.
 
 use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
 
@@ -8,13 +8,14 @@ use serde::{Deserialize, Deserializer};
 
 use crate::object::ObjectName;
 
-/// An object of a cache; a clone references the same object.
+/// A handle to a cached object, for kube's store and `reconcile`. A clone refers to the same object.
 ///
-/// It dereferences to the object and implements [`Resource`], so kube's `ResourceExt` works on it.
+/// The handle dereferences to the object and implements [`Resource`], so kube's `ResourceExt` works on it.
 /// [`Shared::get`] returns the `Arc<K>` that some functions need, for example kube's `finalizer`.
 ///
-/// The object cannot be changed. [`Resource::meta_mut`] copies the metadata into this handle and changes the
-/// copy: [`Resource::meta`] returns the copy, and the object behind `Deref` stays unchanged.
+/// The cached object can't be changed. [`Resource::meta_mut`] copies the metadata into this handle, and
+/// returns the copy for changes. Afterwards [`Resource::meta`] returns the changed copy, and `Deref` still
+/// returns the unchanged object.
 ///
 /// ```compile_fail,E0594
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -26,21 +27,21 @@ use crate::object::ObjectName;
 #[derive_where(Clone)]
 pub struct Shared<K> {
     object: Arc<K>,
-    /// Copy of the metadata that `meta_mut` made for changes; `None` while the metadata is unchanged.
+    /// Copy of the metadata that `meta_mut` has created; `None` if `meta_mut` was not called.
     own: Option<Box<ObjectMeta>>,
 }
 
 impl<K> Shared<K> {
-    /// Returns the object itself, shared with the cache.
+    /// Returns the object itself, which is shared with the cache.
     pub fn get(&self) -> Arc<K> {
         Arc::clone(&self.object)
     }
 }
 
 impl<K: Resource> Shared<K> {
-    /// Returns the name of the object in a [`Lister`](crate::lister::Lister).
+    /// Returns the name of the object, for reads from a [`Lister`](crate::lister::Lister).
     ///
-    /// The name is empty for an object without `metadata.name`; no informer delivers such an object.
+    /// The name is empty if the object has no `metadata.name`. Informers do not deliver such objects.
     pub fn object_name(&self) -> ObjectName {
         let meta = self.object.meta();
         let name = meta.name.as_deref().unwrap_or_default();
@@ -62,7 +63,8 @@ impl<K> Deref for Shared<K> {
     }
 }
 
-/// Prints the name and the revision, never the content, because an object may be a Secret.
+/// Prints the name and the revision of the object. The content is not printed, because an object may be a
+/// Secret.
 impl<K: Resource> fmt::Debug for Shared<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let revision = self.object.meta().resource_version.as_deref();
@@ -70,8 +72,8 @@ impl<K: Resource> fmt::Debug for Shared<K> {
     }
 }
 
-/// kube requires `Deserialize` of every type that a `Controller` reconciles; an informer's objects are
-/// decoded already.
+/// Implemented because kube requires `Deserialize` of every type that a `Controller` reconciles. This library
+/// does not call it.
 impl<'de, K: Deserialize<'de>> Deserialize<'de> for Shared<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         K::deserialize(deserializer).map(|object| Arc::new(object).into())
@@ -159,7 +161,7 @@ mod tests {
         assert_eq!(format!("{:?}", pod()), "default/a@7");
     }
 
-    /// Pins the sizes that the documentation of the module states.
+    /// Checks the sizes per object that the documentation of the module `kube_rs` states.
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn a_store_of_shared_objects_keeps_a_key_and_two_words_for_each() {

@@ -1,7 +1,7 @@
-//! [`watcher`]: converts the events of an informer into those of kube's watcher.
+//! [`watcher`]: converts the events of an informer into the events of kube's `watcher`.
 //!
-//! The stream reports each missed deletion, and delivers exactly one `Init` sequence. It sends no request of
-//! its own.
+//! Guarantees: the stream reports each deletion that the watch missed, and delivers exactly one `Init`
+//! sequence. The stream sends no requests.
 
 use std::{
     collections::BTreeMap,
@@ -22,23 +22,29 @@ use crate::{
 
 /// Returns the events of an informer as the events of kube's `watcher`, without a second watch.
 ///
-/// The current objects in the cache are delivered as one `Init`, one `InitApply` per object, and `InitDone`;
-/// all later changes as `Apply` and `Delete`. There is no second `Init`. After a relist the informer delivers
-/// the differences as changes, so missed deletions are delivered too. kube's own watcher does not deliver them.
+/// The stream first delivers the current objects of the cache: one `Init`, one `InitApply` per object, and
+/// one `InitDone`. It delivers all later changes as `Apply` and `Delete`, and no second `Init`. After a
+/// relist, the informer delivers the differences as changes. The stream therefore reports deletions that the
+/// watch has missed; kube's own watcher does not.
 ///
-/// The stream never yields an error, although its item type is a `Result`, and it needs no `default_backoff`:
-/// the informer retries by itself, and reports errors through its `status` and `on_error`. The stream ends with
-/// the informer.
+/// The stream never yields an error, although its item type is a `Result`. It needs no `default_backoff`,
+/// because the informer retries by itself, and reports errors through its `status` and `on_error`. The stream
+/// ends when the informer ends. Dropping the stream ends the subscription.
 ///
-/// Events wait in the subscription's buffer until the stream is polled. A buffer that merges events
-/// ([`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce), with
-/// [`subscribe_with`](crate::SharedInformer::subscribe_with)) suits the reconciled kind, because kube keeps
-/// only one request per object anyway. For an owned kind, a merged buffer does not deliver an object that was
-/// added and deleted in between. Dropping the stream ends the subscription.
+/// # Buffering
 ///
-/// A state that does not decode is not applied, and kube keeps the previous one. The deletion of the object is
-/// delivered with its final state. If the final state does not decode, it is delivered with the last state that
-/// kube received. If kube received no state of the object, its deletion is not delivered.
+/// Events wait in the subscription's buffer until the stream is polled. For the reconciled kind, use a buffer
+/// that merges the events of an object ([`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce), with
+/// [`subscribe_with`](crate::SharedInformer::subscribe_with)): kube keeps only one request per object. For an
+/// owned kind, such a buffer does not deliver an object that is added and deleted before the stream is
+/// polled.
+///
+/// # Decode errors and transforms
+///
+/// If a new state of an object does not decode, the stream does not deliver it, and kube keeps the previous
+/// state. A deletion is delivered with the object's final state. If the final state does not decode, the
+/// deletion has the last state that kube received. If kube has received no state of the object, the stream
+/// does not deliver the deletion.
 ///
 /// A transform of the informer must keep the fields that kube reads: name, namespace and, for `owns_stream`,
 /// the owner references.
@@ -50,14 +56,14 @@ pub fn watcher<K>(objects: Subscription<K>) -> Watcher<K> {
     }
 }
 
-/// The stream that [`watcher()`] returns.
+/// Stream of an informer's events as events of kube's `watcher`. [`watcher()`] creates it.
 ///
 /// # Cancel safety
 /// Dropping a future that waits for the next event loses no event.
 #[must_use = "streams do nothing unless polled"]
 #[derive_where(Debug)]
 pub struct Watcher<K> {
-    /// The informer's events; `None` after the informer has ended.
+    /// The events of the informer; `None` after the informer has ended.
     objects: Option<Subscription<K>>,
     begun: bool,
     #[derive_where(skip)]
@@ -91,18 +97,20 @@ impl<K> Stream for Watcher<K> {
     }
 }
 
-/// Translates the events of an informer into kube's events.
+/// Converts single events of an informer into kube's events.
 ///
-/// With several sources, one source can already deliver changes and deletions from its watch while another one
-/// has not listed yet. kube's stores treat all events before `InitDone` as the initial list, and cannot apply a
-/// deletion in it. Such deletions are therefore delivered after `InitDone`.
+/// If the informer has several sources, the watch of one source may deliver a deletion before another source
+/// has completed its first list. kube's stores treat all events before `InitDone` as the initial list, and
+/// can't apply a deletion there. Such a deletion is therefore deferred until after `InitDone`.
 #[derive_where(Default)]
 struct Words<K> {
     synced: bool,
-    /// Objects deleted before `InitDone`; their deletions are delivered after it.
+    /// Objects that were deleted before `InitDone`. Their deletions are delivered after `InitDone`.
     gone: BTreeMap<ObjectName, Shared<K>>,
-    /// The last state delivered to kube of each object that is decoded on demand. A later state may not decode,
-    /// and kube's deletion event needs an object.
+    /// The last state of each object that kube has received, only for objects that are decoded on demand.
+    ///
+    /// kube's deletion event must contain an object. If the final state does not decode, the event contains
+    /// this state.
     given: BTreeMap<ObjectName, Object<K>>,
 }
 
@@ -150,8 +158,8 @@ impl<K> Words<K> {
     }
 }
 
-/// Returns the object for kube, or `None` if its state does not decode; a packed or lazy cache decodes it
-/// here.
+/// Returns a handle to the object for kube; `None` if the object does not decode. An object of a packed or
+/// lazy cache is decoded by this call.
 fn shared<K>(object: &Object<K>) -> Option<Shared<K>> {
     object.get().ok().map(Shared::from)
 }

@@ -1,4 +1,4 @@
-//! Tests that `limits.md` lists every limit with its current value.
+//! Tests that `limits.md` lists every limit with its current value, and that texts become one line.
 
 use super::*;
 use crate::reflector::TimeoutConfig;

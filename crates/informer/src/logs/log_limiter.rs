@@ -1,32 +1,35 @@
-//! [`LogLimiter`] limits the log lines of one kind that are written per minute, and counts the rest.
+//! [`LogLimiter`] limits the number of log lines of one kind per minute, and counts the lines above the
+//! limit.
 //!
-//! The limiter writes no lines itself and reads no clock; the caller passes the time.
+//! The limiter does not write lines and does not read a clock. The caller writes the lines and passes the
+//! time.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Maximum number of lines of one kind per [`WINDOW`], or per list: enough to show what the logged cases have
-/// in common.
+/// Maximum number of log lines of one kind that are written per [`WINDOW`], or per list. Ten lines are enough
+/// to show what the cases have in common.
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
-/// Interval from the first line after which further lines are written again. One kind of line adds at most
-/// 14,400 lines and 1,440 counts to a day's log.
+/// Length of a window, which starts with its first line. One kind of line adds at most 14,400 lines and 1,440
+/// counts to a day's log.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Counts the log lines of one kind in the current window.
+/// Counts the log lines of one kind in the current window of one minute.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter {
-    /// Time of the first line in the window; `None` if no line was counted yet.
+    /// Time of the first line in the window; `None` if the window has no line yet.
     began: Option<Instant>,
     lines: usize,
 }
 
 impl LogLimiter {
-    /// Ends the window if it has expired, and returns the number of its lines that were not written; returns
-    /// 0 otherwise.
+    /// Ends the window if it has expired. Returns the number of lines that were not written in the ended
+    /// window, or 0 if no window has ended.
     ///
-    /// Call this before each call of [`line`](Self::line): no timer reports the count at the end of a window.
+    /// Call this method before each call of [`line`](Self::line), because no timer reports the count when a
+    /// window ends.
     pub(crate) fn left_out(&mut self, now: Instant) -> usize {
         let is_over = |began| now.duration_since(began) >= WINDOW;
         if !self.began.is_some_and(is_over) {
@@ -36,7 +39,7 @@ impl LogLimiter {
         lines.saturating_sub(LINES_PER_WINDOW)
     }
 
-    /// Counts one line, and returns whether to write it. The first line starts a window.
+    /// Counts one line, and returns whether the caller may write it. The first line starts a window.
     pub(crate) fn line(&mut self, now: Instant) -> bool {
         self.began.get_or_insert(now);
         self.lines += 1;

@@ -1,30 +1,34 @@
-//! [`Memory`]: the memory of a cache and of the queues before and after it.
+//! [`Memory`]: the memory of an informer's cache, and the lengths of the queues before and after the cache.
 
 use std::fmt;
 
 use super::StoreSample;
 
-/// The memory of an informer's cache, and the lengths of the queues before and after it.
+/// The memory of an informer's cache, and the lengths of the queues before and after the cache.
 ///
-/// `Display` prints one line without content of objects.
+/// `Display` prints the values on one line. The line contains no content of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// Number of objects, without broken objects.
+    /// Number of objects in the cache, excluding those that failed to decode.
     pub objects: usize,
-    /// Memory of the objects with their handles, in bytes. See [`StoreSample::rest_bytes`] for its accuracy.
+    /// Estimated memory of the objects and their handles, in bytes. See [`StoreSample::rest_bytes`] for the
+    /// accuracy.
     pub rest_bytes: u64,
-    /// Bytes of JSON that the server sent for the objects.
+    /// Number of JSON bytes that the server sent for the objects in the cache.
     pub wire_bytes: u64,
-    /// Bytes of the compression dictionaries and their samples; zero for a cache that is not packed.
+    /// Size in bytes of the compression dictionaries and of the samples for the next one. Zero for a cache
+    /// that is not packed.
     pub dictionary_bytes: u64,
-    /// Number of indices, without the index by namespace.
+    /// Number of indices, excluding the built-in index by namespace.
     pub indices: usize,
-    /// Number of entries in these indices; each entry is a value and an object.
+    /// Number of entries in all indices, excluding the built-in index by namespace. Each entry is a pair of a
+    /// value and an object.
     pub index_entries: usize,
-    /// Number of changes in the channel to the informer's queue; a list counts as one.
+    /// Number of changes in the channel between the reflectors and the informer's queue. A list counts as
+    /// one.
     pub arriving: usize,
-    /// Number of notifications that wait for handlers and subscriptions, including those in progress; a list
+    /// Number of notifications that wait for handlers and subscriptions, including those in progress. A list
     /// counts as one.
     pub waiting: usize,
 }
@@ -43,7 +47,7 @@ impl Memory {
         }
     }
 
-    /// Returns the average memory of an object in bytes; zero without objects.
+    /// Returns the average memory per object in bytes; zero if the cache is empty.
     pub fn bytes_per_object(&self) -> u64 {
         let objects = u64::try_from(self.objects).unwrap_or(u64::MAX);
         self.rest_bytes.checked_div(objects).unwrap_or_default()

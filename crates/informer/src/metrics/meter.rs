@@ -1,4 +1,6 @@
-//! [`Meter`]: reports the events of an informer's stages to the collector, if there is one.
+//! [`Meter`]: reports the events of one informer to the program's metrics collector.
+//!
+//! Without a collector, a meter does nothing and measures nothing.
 
 use std::{
     sync::{
@@ -13,22 +15,25 @@ use tokio::time::Instant;
 use super::{InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed, Sampled, Told};
 use crate::panics::confined;
 
-/// Reports the events of one informer to the collector, if there is one.
+/// Reports the events of one informer to the program's metrics collector; `None` without a collector.
 ///
-/// The informer's tasks share the meter. Its series are dropped when the last task has ended.
+/// The informer's tasks share the meter. The collector's [`InformerMetrics`] are dropped with the last clone.
 #[derive(Clone, Default)]
 pub(crate) struct Meter(Option<Arc<Inner>>);
 
 struct Inner {
     series: Box<dyn InformerMetrics>,
     queued: Arc<AtomicUsize>,
-    /// Keeps the sampled state alive as long as the meter.
+    /// The state that the informer's sampler reads. The meter owns it, so that the sampler works until the
+    /// informer ends.
     _sampled: Arc<dyn Sampled>,
 }
 
 impl Meter {
-    /// Registers an informer with a collector. `sampled` receives the length of the queue, which
-    /// [`Meter::queued`] updates.
+    /// Registers an informer with a collector, and creates the meter.
+    ///
+    /// `sampled` receives the current length of the queue, which [`Meter::queued`] updates, and returns the
+    /// state that the sampler reads.
     pub(crate) fn new(
         metrics: Option<&Arc<dyn Metrics>>,
         identity: &InformerIdentity,
@@ -46,23 +51,24 @@ impl Meter {
         }))
     }
 
-    /// Returns whether there is a collector.
+    /// Returns whether the informer has a collector.
     pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Returns the current time if there is a collector.
+    /// Returns the current time; `None` without a collector.
     pub(crate) fn now(&self) -> Option<Instant> {
         self.0.is_some().then(Instant::now)
     }
 
-    /// Reports an event. Without a collector, `observed` is not called.
+    /// Reports an event to the collector. Without a collector, `observed` is not called.
     pub(crate) fn observe(&self, observed: impl FnOnce() -> Observed) {
         let Some(inner) = &self.0 else { return };
         guarded(|| inner.series.observe(observed()));
     }
 
-    /// Reports the numbers of changes that were passed to handlers, unless all numbers are zero.
+    /// Reports the numbers of changes that were passed to handlers. Nothing is reported if all numbers are
+    /// zero.
     pub(crate) fn told(&self, told: impl FnOnce() -> Told) {
         if self.0.is_none() {
             return;
@@ -73,17 +79,17 @@ impl Meter {
         }
     }
 
-    /// Sets the number of changes in the queue; called after every push and every pop.
+    /// Sets the number of changes in the queue. The caller must call this method after every push and pop.
     pub(crate) fn queued(&self, changes: usize) {
         if let Some(inner) = &self.0 {
             inner.queued.store(changes, Ordering::Relaxed);
         }
     }
 
-    /// Starts to measure a batch; returns `None` without a collector.
+    /// Starts to measure a batch. Returns `None` without a collector.
     ///
-    /// `batch` returns the number of changes, and the time at which the oldest of them was received from the
-    /// watch.
+    /// `batch` returns the number of changes in the batch, and the time at which the oldest watch event of
+    /// the batch was received.
     pub(crate) fn batch(
         &self,
         batch: impl FnOnce() -> (usize, Option<Instant>),
@@ -98,7 +104,7 @@ impl Meter {
         })
     }
 
-    /// Reports a batch that was passed to the handlers' buffers.
+    /// Reports a batch to the collector, after the batch was passed to the buffers of the handlers.
     pub(crate) fn batch_ended(&self, timer: Option<BatchTimer>) {
         let Some(timer) = timer else { return };
         self.observe(|| Observed::Batch {
@@ -109,14 +115,14 @@ impl Meter {
     }
 }
 
-/// Calls a collector, and catches its panic, so that the informer or the worker continues.
+/// Calls a collector, and catches a panic of the collector. The calling informer or worker then continues.
 pub(crate) fn guarded(observe: impl FnOnce()) {
     if confined(observe).is_err() {
         tracing::error!("a collector of metrics panicked");
     }
 }
 
-/// Measures the duration and the lag of one batch.
+/// Measures the duration and the lag of one batch of changes.
 pub(crate) struct BatchTimer {
     began: Instant,
     changes: usize,
@@ -125,7 +131,7 @@ pub(crate) struct BatchTimer {
 }
 
 impl BatchTimer {
-    /// Records that the batch is visible to readers.
+    /// Records that the batch is now visible to readers, which determines the lag.
     pub(crate) fn visible(&mut self) {
         self.lag = self.received.map(|received| received.elapsed());
     }

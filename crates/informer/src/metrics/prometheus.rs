@@ -1,8 +1,8 @@
-//! [`Prometheus`]: exports the metrics to a `prometheus_client` registry, or as text.
+//! [`Prometheus`]: exports the library's metrics to a `prometheus_client` registry, or as text.
 //!
-//! Guarantees: series have client-go's names where client-go has them; times are in seconds and sizes in bytes.
-//! The series of an informer that has ended are missing from the next scrape on. A scrape holds no lock that an
-//! informer waits for.
+//! Guarantees: series have client-go's names where client-go has the same metric. Times are in seconds, and
+//! sizes in bytes. After an informer has ended, a scrape no longer contains the informer's series. A scrape
+//! holds no lock that an informer waits for.
 
 mod encode;
 mod series;
@@ -18,15 +18,17 @@ use super::{
     WorkQueueObserved, WorkQueueSampler,
 };
 
-/// Exports metrics to a `prometheus_client` registry.
+/// A metrics collector that exports to a `prometheus_client` registry.
 ///
-/// Labels are `name`, `group`, `version` and `resource`, as in client-go, and `namespace`, which is empty for all
-/// namespaces. A work queue has the label `name`.
+/// The series of an informer have the labels `name`, `group`, `version` and `resource`, as in client-go, and
+/// `namespace`, which is empty for all namespaces. The series of a work queue have the label `name`.
 ///
-/// Informers with equal labels share their series: counters, lengths and sizes are added, and the greatest age
-/// is exported. The same applies to handlers with equal names. The totals of index errors, panics, adds and retries
-/// are sums over the existing instances, so they fall when one of several ends, which Prometheus interprets as a
-/// restart. To avoid that, use different names.
+/// Informers with equal labels share their series. Their counters, lengths and sizes are added, and the
+/// greatest age is exported. The same applies to handlers and to work queues with equal names.
+///
+/// The totals of index errors, panics, adds and retries are sums over the running instances. If several
+/// instances share a series, the total decreases when one of them ends, and Prometheus interprets the
+/// decrease as a restart. To avoid this, use different names.
 ///
 /// | series | type | further labels |
 /// | --- | --- | --- |
@@ -56,10 +58,12 @@ use super::{
 /// | `workqueue_adds_total`, `workqueue_retries_total` | counter | |
 /// | `workqueue_queue_duration_seconds`, `workqueue_work_duration_seconds` | histogram | |
 ///
-/// For the meaning of each value see [`Observed`] or [`InformerSample`](super::InformerSample).
-/// `informer_store_resource_version` has the last 15 digits, which a float represents exactly. With several
-/// sources it is the revision of the first source; the ages are those of the source without an event for the
-/// longest time.
+/// [`Observed`] and [`InformerSample`](super::InformerSample) document the values.
+///
+/// `informer_store_resource_version` contains the last 15 digits of the revision, which a float represents
+/// exactly. If an informer has several sources, the series contains the revision of the first source. The
+/// series `reflector_last_event_seconds` and `reflector_last_bookmark_seconds` then contain the greatest age
+/// of all sources.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -88,17 +92,18 @@ pub struct Prometheus {
     work_queues: SharedSeries<Arc<str>, WorkQueueSeries>,
 }
 
-/// Series by their labels, each with the number of informers or queues that use it.
+/// Series by their labels, each with the number of informers or queues that share the series.
 type SharedSeries<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
 
 impl Prometheus {
-    /// Creates an empty collector.
+    /// Creates a collector without series.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the series as `OpenMetrics` text, for a program without a registry. Serve it as
-    /// `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+    /// Returns all series as `OpenMetrics` text, for a program without a `prometheus_client` registry.
+    ///
+    /// Serve the text with the content type `application/openmetrics-text; version=1.0.0; charset=utf-8`.
     #[expect(
         clippy::missing_panics_doc,
         reason = "writing into a string does not fail"
@@ -156,7 +161,7 @@ impl Collector for Prometheus {
     }
 }
 
-/// Returns a copy of the current series, so that no lock is held while informers and queues are sampled.
+/// Returns a copy of the current series. The lock is thus not held while informers and queues are sampled.
 fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
     let all_series = all_series.lock();
     let series = all_series.iter();
@@ -165,8 +170,8 @@ fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
         .collect()
 }
 
-/// Registration of an informer or a queue at the series of its labels; dropping the last one removes the
-/// series.
+/// Registers one informer or queue for the series with its labels. Dropping the last member of a series
+/// removes the series.
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,

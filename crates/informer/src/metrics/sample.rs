@@ -1,7 +1,7 @@
-//! Samplers: read the current values of an informer or a work queue on request.
+//! Samplers, through which a metrics collector reads the current values of an informer or a work queue.
 //!
-//! Guarantees: a sampler keeps no cache and no task alive, and returns `None` once its informer has ended. A sample
-//! holds no lock for long: the values of an index are counted on a snapshot.
+//! Guarantees: a sampler does not keep an informer or queue alive, and returns `None` after its informer or
+//! queue has ended. A sample holds no lock for long, because objects and indices are counted in a snapshot.
 
 use std::{
     sync::{Arc, Weak},
@@ -13,112 +13,123 @@ use crate::{
     status::{Status, StatusReader},
 };
 
-/// The current values of an informer.
+/// The current metric values of an informer: its status, queue length, cache and handlers.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InformerSample {
-    /// The status: activity and progress of each source, broken objects, and failures of index functions.
+    /// The informer's status: activity and progress of each source, decode errors, and errors of index
+    /// functions.
     pub status: Status,
-    /// Number of changes in the channel from the reflectors and in the queue; a list counts as one.
+    /// Number of changes in the channel from the reflectors and in the queue. A list counts as one.
     pub queued: usize,
-    /// The values of the cache; `None` for a standalone reflector.
+    /// The current values of the cache; `None` for a standalone reflector.
     pub store: Option<StoreSample>,
-    /// The values of the handlers and subscriptions, in the order of registration.
+    /// The current values of the handlers and subscriptions, in the order of their registration.
     pub handlers: Vec<HandlerSample>,
 }
 
-/// The current values of a cache.
+/// The current size of a cache, and its revision.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoreSample {
-    /// Number of objects, without broken objects.
+    /// Number of objects in the cache, excluding those that failed to decode.
     pub items: usize,
-    /// Bytes of JSON that the server sent for the objects, or that they took in the file of a warm start.
+    /// Number of JSON bytes that the server sent for the objects, or that a warm start read from the saved
+    /// file.
     ///
-    /// The value costs nothing to measure. In memory, a decoded object takes more, and an object that a transform
-    /// has pruned may take far less.
+    /// The store always knows this number, so reading it takes constant time. A decoded object uses more
+    /// memory. An object that a transform has pruned may use far less.
     pub wire_bytes: u64,
-    /// Memory of the objects with their handles, in bytes.
+    /// Estimated memory of the objects and their handles, in bytes.
     ///
-    /// The number is exact for packed objects. For decoded objects it is the heap memory allocated while
-    /// decoding, within a few percent for Kubernetes' own types, and less exact for types that convert
-    /// decoded values, such as untagged enums. Fields that a transform drops are included. Objects that were
-    /// not received as JSON, and lazy objects that have been read, count without their heap memory. Indices,
-    /// the tree of names and the allocator's overhead are not included.
+    /// - The number is exact for packed objects.
+    /// - For decoded objects, the heap memory is counted while decoding. The number is within a few percent
+    ///   for Kubernetes' own types. It is less exact for types that convert decoded values, such as untagged
+    ///   enums.
+    /// - Fields that a transform drops are included.
+    /// - The heap memory is not included for objects that were not received as JSON, and for lazy objects
+    ///   that have been read.
+    /// - Indices, the tree of names and the allocator's overhead are not included.
     pub rest_bytes: u64,
-    /// Bytes of the compression dictionaries and of the samples for the next dictionary. Compression buffers,
-    /// some 200 KB per thread that packs, are not included.
+    /// Size in bytes of the compression dictionaries and of the samples for the next dictionary.
+    ///
+    /// The buffers for compression, about 200 KB per thread that packs objects, are not included.
     pub dictionary_bytes: u64,
-    /// The revision up to which the cache has all changes of the first source.
+    /// The revision up to which the cache contains all changes of the informer's first source (list and
+    /// watch).
     pub revision: ResourceVersion,
-    /// The indices, without the index by namespace, in the order in which they were added.
+    /// The sizes of the indices in the order in which they were added, without the built-in index by
+    /// namespace.
     pub indices: Vec<IndexSample>,
 }
 
-/// The size of an index.
+/// The size of one index of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexSample {
     /// Name of the index.
     pub name: Arc<str>,
-    /// Number of different values.
+    /// Number of different values in the index.
     pub values: usize,
-    /// Number of entries; each entry is a value and an object.
+    /// Number of entries in the index. Each entry is a pair of a value and an object.
     pub entries: usize,
 }
 
-/// The backlog and the panics of a handler.
+/// The backlog and the number of panics of one handler or subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerSample {
     /// Name of the handler.
     pub name: Arc<str>,
-    /// Number of notifications that wait for the handler, including the one in progress; a list counts as
+    /// Number of notifications that wait for the handler, including the one in progress. A list counts as
     /// one.
     pub depth: usize,
-    /// Time for which the oldest notification has waited; zero if there is none.
+    /// Time since the change of the oldest waiting notification was applied to the cache; zero if no
+    /// notification waits.
     pub lag: Duration,
-    /// Number of panics of the handler.
+    /// Number of panics of the handler so far.
     pub panics: u64,
 }
 
-/// The current values of a work queue.
+/// The current metric values of a work queue: its lengths, totals and processing times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkQueueSample {
-    /// Number of items that wait for a worker, including items in work that were added again.
+    /// Number of items that wait for a worker. Items that were added again while a worker processes them are
+    /// included.
     pub depth: usize,
-    /// Number of delayed items.
+    /// Number of items that will be added to the queue after a delay.
     pub delayed: usize,
-    /// Total number of accepted items; adding an item that is already queued does not count.
+    /// Total number of items that the queue has accepted. Adding an item that is already queued does not
+    /// count.
     pub adds: u64,
-    /// Total number of additions with a delay, by the limiter or by the program.
+    /// Total number of additions with a delay, which the rate limiter or the program has chosen.
     pub retries: u64,
-    /// Sum of the times for which the items in work have been processed.
+    /// Sum of the times for which workers have been processing their current items.
     pub unfinished: Duration,
-    /// The longest time for which an item in work has been processed.
+    /// Longest time for which a worker has been processing its current item.
     pub longest_running: Duration,
 }
 
-/// Reads the current values of an informer until it ends.
+/// Reads the current values of an informer, until the informer ends.
 #[derive(Clone, Debug)]
 pub struct InformerSampler(Weak<dyn Sampled>);
 
-/// Reads the current values of a work queue until it is dropped.
+/// Reads the current values of a work queue, until the queue is dropped.
 #[derive(Clone, Debug)]
 pub struct WorkQueueSampler(Weak<dyn SampledWorkQueue>);
 
-/// The state of an informer or a reflector that an [`InformerSampler`] reads.
+/// A source of the values that an [`InformerSampler`] returns: an informer or a standalone reflector.
 pub(crate) trait Sampled: Send + Sync {
     fn sample(&self) -> InformerSample;
 }
 
-/// The state of a work queue that a [`WorkQueueSampler`] reads.
+/// A source of the values that a [`WorkQueueSampler`] returns: a work queue.
 pub(crate) trait SampledWorkQueue: Send + Sync {
     fn sample(&self) -> WorkQueueSample;
 }
 
-/// Samples a standalone reflector, which has only a status.
+/// Returns the values of a standalone reflector, which consist of its status only.
 impl Sampled for StatusReader {
     fn sample(&self) -> InformerSample {
         InformerSample {
@@ -133,9 +144,9 @@ impl InformerSampler {
         Self(Arc::downgrade(sampled))
     }
 
-    /// Returns the informer's current values; `None` when the informer has ended.
+    /// Returns the current values of the informer; `None` after the informer has ended.
     ///
-    /// The call reads all objects and indices once, which takes some milliseconds per 100,000 objects.
+    /// The call visits all objects and indices once, which takes some milliseconds per 100,000 objects.
     pub fn sample(&self) -> Option<InformerSample> {
         Some(self.0.upgrade()?.sample())
     }
@@ -151,7 +162,7 @@ impl WorkQueueSampler {
         Self(sampled)
     }
 
-    /// Returns the queue's current values; `None` when the queue was dropped.
+    /// Returns the current values of the queue; `None` after the queue was dropped.
     pub fn sample(&self) -> Option<WorkQueueSample> {
         Some(self.0.upgrade()?.sample())
     }

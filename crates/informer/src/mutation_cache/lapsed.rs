@@ -1,14 +1,16 @@
-//! [`Lapsed`]: a stream of the names of lapsed writes, for which handlers may receive no event.
+//! [`Lapsed`] is a stream of the object names whose local write or deletion in an overlay lapsed. The overlay
+//! dropped such a write or deletion without an effect in the cache, so handlers may receive no event for it.
 //!
 //! Guarantees:
 //!
-//! - Each stream receives every lapse after its creation.
-//! - The overlay drops the write before its name is delivered, so a later read sees the state after the lapse.
-//! - Lapses are detected by a read or write of any clone of the overlay, after a batch of the informer, and by a
-//!   timer at the expiry of the oldest write.
+//! - Each stream receives every lapse that happens after the stream was created.
+//! - The overlay drops the write or deletion before the stream delivers the name. A read of that object after
+//!   the delivery therefore returns the state after the lapse.
+//! - Lapses are detected by a read or write of any clone of the overlay, after the informer has applied a
+//!   batch, and by a timer at the expiry of the oldest write or deletion.
 //!
-//! Without a stream there is no timer, and no lapse is recorded. While the overlay is empty, a stream waits
-//! for the next write.
+//! If the overlay has no stream, the module runs no timer and records no lapse. While the overlay is empty, a
+//! stream waits for the next write or deletion.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,9 +26,10 @@ use kube_core::Resource;
 use super::MutationCache;
 use crate::{clock, object::ObjectName};
 
-/// Stream of the names that lapsed, as defined by [`MutationCache::lapsed`]; ends with the informer.
+/// Stream of the names of objects whose local write or deletion lapsed; see [`MutationCache::lapsed`]. The
+/// stream ends when the informer ends.
 ///
-/// Dropping the stream ends it. A stream that is not polled keeps each name once.
+/// Dropping the stream stops the recording for it. A stream that is not polled holds each name at most once.
 ///
 /// # Cancel safety
 /// Dropping a future that waits for the next name loses no name.
@@ -51,9 +54,10 @@ impl Lapsed {
         }
     }
 
-    /// Returns the next name, or `None` when the informer has ended.
+    /// Waits for the next lapsed write or deletion, and returns the name of its object. Returns `None` after
+    /// the informer has ended.
     ///
-    /// The method does the same as `StreamExt::next`, without an import of that trait.
+    /// This method does the same as `StreamExt::next`, but the caller does not have to import that trait.
     ///
     /// # Cancel safety
     /// Dropping the future loses no name.
@@ -70,7 +74,8 @@ impl Stream for Lapsed {
     }
 }
 
-/// Names that lapsed and that a stream has not delivered yet, for each stream.
+/// The [`Lapsed`] streams of an overlay. For each stream, by its number, the names that lapsed and that the
+/// stream has not delivered yet.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     next: u64,
@@ -99,7 +104,7 @@ impl Listeners {
     }
 }
 
-/// Registration of one stream as a listener; removed on drop.
+/// Registration of one [`Lapsed`] stream in its overlay. Dropping the value removes the registration.
 struct Listener<K> {
     overlay: MutationCache<K>,
     id: u64,

@@ -1,11 +1,12 @@
-//! The entries of an overlay, which are local writes and deletions, and the rules by which they end.
+//! [`Layer`] stores the entries of an overlay, and decides when each entry ends. An entry is a local write or
+//! a local deletion of an object.
 //!
-//! This module has no side effects and reads only tokio's clock. Methods that receive a snapshot of the cache
-//! first drop the entries that have ended.
+//! This module has no side effects and reads only tokio's clock. A method that receives a snapshot of the
+//! cache first drops the entries that have ended.
 //!
-//! A write or deletion that ends without the cache having shown its effect lapses: readers see another state than
-//! before, and handlers may have received no event for it. The layer records the name, and the caller removes it
-//! with [`Layer::take_lapsed`].
+//! An entry lapses if it ends although the cache never showed its effect. Readers then see another state than
+//! before, and handlers may have received no event. The layer records the name of the lapsed entry until the
+//! caller takes it with [`Layer::take_lapsed`].
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -19,72 +20,74 @@ use crate::{
     shared_informer::reached,
 };
 
-/// Whether a write is visible while the cache has no object of its name.
+/// Whether readers of the overlay see a local write while the cache has no object of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     Shown,
     Hidden,
 }
 
-/// The state that the overlay shows for a name, by its origin.
+/// The state that readers of the overlay see for one name. The variant says where the state comes from.
 #[derive(Debug)]
 pub(super) enum View<K> {
-    /// The overlay shows the cached state.
+    /// The overlay has no entry for the name, or the entry has no effect: readers see the cached state.
     Cache,
-    /// The overlay shows the local write.
+    /// Readers see this local write.
     Written(Object<K>),
-    /// The overlay shows no object, because it was deleted through the overlay.
+    /// Readers see no object, because the cached object was deleted through the overlay.
     Gone,
 }
 
-/// Limits and options of the entries of an overlay.
+/// Configuration of an overlay: the limits of its writes and deletions, and their visibility.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Maximum number of writes, and also of deletions.
+    /// Maximum number of local writes. The same number is the maximum of local deletions.
     pub(super) capacity: usize,
     pub(super) ttl: Duration,
     pub(super) absent: Absent,
-    /// Number of sources of the cache.
+    /// Number of sources of the cache; each source is one reflector with its own list and watch.
     pub(super) sources: u32,
 }
 
 pub(super) struct Layer<K> {
     limits: Limits,
-    /// The newest write of each name.
+    /// The newest local write of each object, by the object's name.
     written: BTreeMap<ObjectName, PendingWrite<K>>,
-    /// Objects that were deleted through the overlay, by name and uid, with the time of the deletion.
+    /// The objects that were deleted through the overlay, by name and uid, with the time of each deletion.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
-    /// Number of writes and deletions added so far.
+    /// Number of writes and deletions that were ever added.
     came: u64,
-    /// Number of rollbacks of the server's revision at the last check.
+    /// Number of rollbacks of the server's revision that the cache reported in the newest snapshot seen here.
     rollbacks: u64,
-    /// Removed objects, which the caller drops outside the lock.
+    /// Objects of rejected and ended writes. The caller drops these objects after it has released the
+    /// overlay's lock.
     pub(super) released: Vec<Object<K>>,
-    /// Names of writes and deletions that lapsed since the last [`Layer::take_lapsed`].
+    /// Names of the writes and deletions that lapsed since the last call of [`Layer::take_lapsed`].
     lapsed: Vec<ObjectName>,
 }
 
-/// How a write ended.
+/// The reason why a local write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The cache has the write or a newer state, or has had the object and lost it. Handlers receive an event in
-    /// each of these cases.
+    /// The cache contains the written object or a newer state, or it contained the object and lost it.
+    /// Handlers receive an event in each of these cases.
     Seen,
-    /// The write ended in any other way.
+    /// The cache passed the revision of the write without the written object.
     Lapsed,
 }
 
 struct PendingWrite<K> {
     object: Object<K>,
     since: Since,
-    /// Whether the cache has contained an object of this uid since the write.
+    /// Whether the cache has contained an object with the written object's uid since the write.
     ///
-    /// If the cache no longer contains one, the object is deleted, regardless of the cache's revision: with a
-    /// `DeltaFifo`, objects may be newer than that revision.
+    /// If the cache contained the object and no longer does, the object is deleted. The cache's revision does
+    /// not matter then: with a `DeltaFifo`, cached objects may be newer than that revision.
     cached: bool,
 }
 
-/// Time and order in which an entry was added.
+/// Time at which a write or deletion was added to the overlay, and its position in the order of all
+/// additions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
     order: u64,
@@ -117,12 +120,13 @@ impl<K> Layer<K> {
         std::mem::take(&mut self.lapsed)
     }
 
-    /// Returns whether there is neither a write nor a deletion, so that nothing can lapse.
+    /// Returns whether the layer contains neither a write nor a deletion. An empty layer has nothing that can
+    /// lapse.
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_empty() && self.gone.is_empty()
     }
 
-    /// Returns the earliest time at which a write or deletion expires.
+    /// Returns the earliest time at which a write or deletion expires; `None` if the layer is empty.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let written = self.written.values().map(|written| written.since.at);
         let first = written
@@ -133,7 +137,8 @@ impl<K> Layer<K> {
 }
 
 impl<K: Resource> Layer<K> {
-    /// Adds a write, unless the overlay has a newer write of the name or a deletion of the uid.
+    /// Adds a local write, unless the layer contains a newer write of the same name or a deletion of the same
+    /// uid.
     pub(super) fn put(&mut self, object: Object<K>, cache: &Snapshot<K>) {
         self.settle(cache);
         let name = object.object_name().clone();
@@ -162,7 +167,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Adds a deletion, which also ends the local write of that uid.
+    /// Adds a local deletion of the object with this name and uid. The deletion also ends a local write of
+    /// the same name and uid.
     pub(super) fn delete(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         self.settle(cache);
         let written = self.written.get(&name);
@@ -180,14 +186,15 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Returns the state that the overlay shows for a name.
+    /// Returns the state that readers of the overlay see for a name.
     pub(super) fn view(&mut self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         self.forget(cache);
         self.settle_name(name, cache);
         self.look(name, cache)
     }
 
-    /// Returns the states of all names for which the overlay differs from the cache.
+    /// Returns all names for which readers of the overlay do not see the cached state, each with the state
+    /// that they see.
     pub(super) fn views(&mut self, cache: &Snapshot<K>) -> BTreeMap<ObjectName, View<K>> {
         self.settle(cache);
         let gone = self.gone.keys().map(|(name, _)| name);
@@ -198,7 +205,7 @@ impl<K: Resource> Layer<K> {
             .collect()
     }
 
-    /// Returns the number of writes that the cache does not contain yet.
+    /// Returns the number of local writes that the cache does not contain yet.
     pub(super) fn pending(&mut self, cache: &Snapshot<K>) -> usize {
         self.settle(cache);
         self.written.len()
@@ -221,7 +228,7 @@ impl<K: Resource> Layer<K> {
         View::Cache
     }
 
-    /// Drops all ended writes and deletions.
+    /// Drops all writes and deletions that have ended.
     pub(super) fn settle(&mut self, cache: &Snapshot<K>) {
         self.forget(cache);
         let names: Vec<_> = self.written.keys().cloned().collect();
@@ -230,7 +237,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops expired writes and deletions, or all of them if the server's revision went backwards.
+    /// Drops expired writes and deletions. Drops all writes and deletions if the server's revision went
+    /// backwards.
     fn forget(&mut self, cache: &Snapshot<K>) {
         let went_back = cache.rollbacks() != self.rollbacks;
         self.rollbacks = cache.rollbacks();
@@ -255,7 +263,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the write of one name if the write has ended.
+    /// Drops the local write of an object if the write has ended.
     fn settle_name(&mut self, name: &ObjectName, cache: &Snapshot<K>) {
         let Some(written) = self.written.get_mut(name) else {
             return;
@@ -267,7 +275,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the write of a name, if there is one, and records the name as lapsed.
+    /// Drops the local write of an object, if the layer has one, and records the object's name as lapsed.
     fn lapse(&mut self, name: &ObjectName) {
         if self.written.contains_key(name) {
             self.lapsed.push(name.clone());
@@ -275,7 +283,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops a deletion, which lapses if the cache still has the object.
+    /// Drops a local deletion. Records the object's name as lapsed if the cache still contains the object.
     fn reveal(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         let hidden = cache.get(&name).is_some_and(|cached| cached.uid() == &*uid);
         if hidden {
@@ -299,7 +307,8 @@ impl<K: Resource> Layer<K> {
 }
 
 impl<K: Resource> PendingWrite<K> {
-    /// Returns how the write ended, or `None` if the cache has not reached its revision.
+    /// Returns the reason why the write ended, or `None` if the write has not ended: the cache has not
+    /// reached the write's revision.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

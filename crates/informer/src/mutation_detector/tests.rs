@@ -1,4 +1,5 @@
-//! The detector alone: what it copies, when it compares, and when it drops a copy.
+//! Tests of the mutation detector without an informer: which states it copies, when it compares them, and
+//! when it drops a copy.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,8 @@ use tokio::time::advance;
 
 use super::*;
 
-/// A type that can be changed inside an `Arc`, and whose comparison can panic.
+/// An object type with interior mutability, which a test can change inside an `Arc`. Its comparison panics
+/// for one special value.
 #[derive(Debug, Default)]
 struct Tally {
     metadata: ObjectMeta,

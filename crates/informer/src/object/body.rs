@@ -1,8 +1,8 @@
-//! [`Body`] is the stored content of an object, and [`Form`] is the form in which a cache stores its objects:
-//! decoded, lazy or packed.
+//! [`Body`] is the stored content of one object, and [`Form`] is the form in which a cache stores its
+//! objects: decoded, lazy (as bytes until the first read) or packed (as compressed bytes).
 //!
-//! Code outside this module does not depend on the form. The reflector calls [`Housekeeping`], which does the
-//! background work of the form, such as compression.
+//! The module hides the form from the rest of the crate: code outside works with [`Object`], whatever the
+//! form. The reflector calls [`Housekeeping`], which does the form's background work, such as compression.
 
 mod lazy;
 #[cfg(feature = "packed")]
@@ -26,10 +26,10 @@ use self::{
 use super::{DecodeError, Object, ObjectName, labels::Labels};
 use crate::codec::{Encoded, Identity, Unfit};
 
-/// A function that decodes the bytes of one object.
+/// A function that decodes the bytes of one object into `K`.
 pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 
-/// Callback that the cache calls for each object that fails to decode when it is read.
+/// A callback that the cache calls for each object that fails to decode when a reader reads it.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
 /// The content of one object, in the form in which the cache stores it.
@@ -45,8 +45,9 @@ pub(super) enum Body<K> {
 #[derive_where(Clone)]
 pub(super) struct Live<K> {
     pub(super) object: Arc<K>,
-    /// Heap bytes of the object, as counted when it was decoded. The number is stored here because this
-    /// variant is smaller than the packed one, so the handle does not grow.
+    /// Number of heap bytes that the decoded object takes, as the decoder counted them. Storing the number
+    /// here does not make `Object` larger, because this variant of [`Body`] is smaller than the packed
+    /// variant.
     pub(super) heap_bytes: u32,
 }
 
@@ -57,12 +58,12 @@ pub(super) struct Broken {
     pub(super) error: DecodeError,
 }
 
-/// Number of bytes that the two reference counts of an `Arc` take.
+/// Size in bytes of the two reference counts of an `Arc`.
 pub(super) const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 impl<K> Body<K> {
-    /// Returns the object, decoded if necessary. With `is_kept`, a lazy body stores the decoded object in
-    /// place of its bytes.
+    /// Returns the object, and decodes it first if the body stores bytes. If `is_kept` is true, a lazy body
+    /// replaces its bytes with the decoded object.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         match self {
             Self::Live(live) => Ok(Arc::clone(&live.object)),
@@ -73,7 +74,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns a reference to the object, if it is stored decoded and is not broken.
+    /// Returns a reference to the object if the object was decoded before it was stored. Returns `None` for a
+    /// packed or lazy body, and for an object that failed to decode.
     pub(super) fn live(&self) -> Option<&K> {
         match self {
             Self::Live(live) => Some(&live.object),
@@ -92,7 +94,8 @@ impl<K> Body<K> {
         !matches!(self, Self::Live(_) | Self::Lazy(_) | Self::Broken(_))
     }
 
-    /// Whether the body is packed and its object was decoded recently.
+    /// Whether the body is packed, which means stored as compressed bytes, and its object was decoded
+    /// recently.
     pub(super) fn was_just_decoded(&self) -> bool {
         match self {
             #[cfg(feature = "packed")]
@@ -101,7 +104,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Decodes the object of a packed body for a read that follows; `None` for other bodies, or on an error.
+    /// Decodes the object of a packed body ahead of a read, and returns the decoded object. Returns `None` if
+    /// the body is not packed or if decoding fails.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Option<Arc<K>> {
         #[cfg(not(feature = "packed"))]
         let _ = name;
@@ -112,7 +116,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the size of the body in bytes, including a decoded object.
+    /// Returns the estimated size of the body in bytes. A decoded object is included.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Live(live) => COUNTS_BYTES + size_of::<K>() + live.heap_bytes as usize,
@@ -123,7 +127,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the number of bytes that all objects of the cache share; `None` if they share nothing.
+    /// Returns the size in bytes of the data that all packed objects of the cache share. Returns `None` if
+    /// the body is not packed.
     pub(super) fn shared_size(&self) -> Option<usize> {
         match self {
             #[cfg(feature = "packed")]
@@ -132,8 +137,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Calls `read` with the stored bytes; returns `None` if the object is stored decoded or is known to be
-    /// broken.
+    /// Calls `read` with the encoded bytes of the object, and returns its result. Returns `None` without a
+    /// call if the body stores the object decoded, or if the object is known to have failed to decode.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match self {
             #[cfg(feature = "packed")]
@@ -143,8 +148,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the state that records whether the body was decoded, and the store's counter of undecoded
-    /// objects; `None` if the body is never decoded on demand.
+    /// Returns the flags that record whether this body was decoded, and the counter of the store's undecoded
+    /// objects. Returns `None` if the body is never decoded on demand.
     fn reading(&self) -> Option<(&Reading, &UnreadCount)> {
         match self {
             #[cfg(feature = "packed")]
@@ -154,7 +159,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the broken body that replaces this one, if this body failed to decode.
+    /// Returns a body that contains the decode error instead of the bytes, if this body failed to decode.
+    /// Returns `None` if the bytes were decoded or were not read yet.
     fn found_broken(&self) -> Option<Broken> {
         let (uid, labels, error) = match self {
             #[cfg(feature = "packed")]
@@ -193,7 +199,7 @@ impl<K: Resource> Body<K> {
     }
 }
 
-/// The form in which the cache stores objects, as the user selects it.
+/// The form in which a cache stores its objects, as the user of the informer selects it.
 #[derive_where(Clone, Copy, Default)]
 pub(crate) enum FormOptions<K> {
     #[derive_where(default)]
@@ -205,16 +211,16 @@ pub(crate) enum FormOptions<K> {
 
 #[cfg(feature = "packed")]
 impl<K: crate::pruning::Storable> FormOptions<K> {
-    /// Selects the packed form. Each dictionary is trained from `objects` objects; `None` selects the default
-    /// number.
+    /// Selects the packed form, which stores objects as compressed bytes. `objects` is the number of objects
+    /// from which each compression dictionary is trained; `None` selects the default number.
     pub(crate) fn packed(objects: Option<usize>) -> Self {
         Self::Packed(objects.map_or_else(PackOptions::default, PackOptions::new))
     }
 }
 
 impl<K> FormOptions<K> {
-    /// Returns that of the two forms that takes less memory, or `self` if they are equal. A packed cache
-    /// takes less than a lazy one, and decodes on demand too.
+    /// Returns the form that takes less memory: `self` or `general`. A packed cache takes less memory than a
+    /// lazy cache, and a lazy cache takes less than a decoded one.
     pub(crate) fn or(self, general: Self) -> Self {
         if self.rank() >= general.rank() {
             self
@@ -241,7 +247,7 @@ impl<K> FormOptions<K> {
     }
 }
 
-/// The form in which a cache stores its objects, with the decoder and the state that these objects share.
+/// The form in which one cache stores its objects, with the decoder that all objects of the cache share.
 #[derive_where(Clone)]
 pub(crate) enum Form<K> {
     Decoded,
@@ -249,8 +255,8 @@ pub(crate) enum Form<K> {
     #[cfg(feature = "packed")]
     Packed {
         decoder: Arc<PackedDecoder<K>>,
-        /// Whether slow work, such as the compression of an object, is left to [`Housekeeping`] instead of
-        /// delaying the object's event.
+        /// Whether slow work, such as the compression of an object, is done later by [`Housekeeping`]. If
+        /// false, the slow work is done before the object's event is delivered.
         is_urgent: bool,
     },
 }
@@ -268,8 +274,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Returns the same form for objects whose events must not be delayed: slow work is left to
-    /// [`Housekeeping`].
+    /// Returns this form for objects whose events must not be delayed. [`Housekeeping`] does the slow work
+    /// for such objects after their delivery.
     pub(crate) fn urgent(self) -> Self {
         match self {
             Self::Decoded | Self::Lazy(_) => self,
@@ -281,19 +287,19 @@ impl<K> Form<K> {
         }
     }
 
-    /// Whether the cache decodes objects when they arrive, and stores them decoded.
+    /// Whether the cache decodes each object when it receives the object, and stores it decoded.
     pub(crate) fn is_decoded(&self) -> bool {
         matches!(self, Self::Decoded)
     }
 
-    /// Whether the cache stores an object as bytes even after a transform has changed the decoded object:
-    /// true for the packed form.
+    /// Whether the cache stores an object as bytes even if a transform changed the decoded object. This is
+    /// true for the packed form only.
     pub(crate) fn always_keeps_bytes(&self) -> bool {
         !matches!(self, Self::Decoded | Self::Lazy(_))
     }
 
-    /// Returns the counter of objects that have not been decoded yet; `None` if the cache decodes objects
-    /// when they arrive.
+    /// Returns the counter of the store's objects that have not been decoded yet. Returns `None` for the
+    /// decoded form, which decodes each object when it is received.
     pub(crate) fn unread(&self) -> Option<&Arc<UnreadCount>> {
         match self {
             Self::Decoded => None,
@@ -303,8 +309,7 @@ impl<K> Form<K> {
         }
     }
 
-    /// Creates an object that stores its bytes and is decoded on demand; `None` if the form stores decoded
-    /// objects.
+    /// Creates an object that stores its bytes and is decoded on demand. Returns `None` for the decoded form.
     pub(crate) fn keep(
         &self,
         name: ObjectName,
@@ -326,8 +331,10 @@ impl<K> Form<K> {
         Some(Object::with_body(name, identity, wire_bytes, body))
     }
 
-    /// Converts a decoded object to this form. Its uid and labels are read from the decoded object, after any
-    /// transform.
+    /// Converts a decoded object to this form, for a cache whose transform has already changed the object.
+    /// The uid and labels of the result are read from the decoded object.
+    ///
+    /// A decoded object stays decoded in a lazy cache.
     pub(crate) fn convert(&self, object: Object<K>) -> Object<K> {
         match self {
             Self::Decoded | Self::Lazy(_) => object,
@@ -336,7 +343,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Returns the background task of this form for one store; `None` if the form has none.
+    /// Creates the background work of this form for one store. Returns `None` if the form has no background
+    /// work.
     pub(crate) fn housekeeping(&self) -> Option<Box<dyn Housekeeping<K>>>
     where
         K: Send + Sync + 'static,
@@ -348,8 +356,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Does the form's background work immediately, for objects that are not in a store yet. The call may
-    /// block. `more_comes` is whether more objects follow.
+    /// Does the form's background work immediately for `objects`, which are not in a store yet. The call may
+    /// block. `more_comes` says whether more objects follow.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         match self {
             Self::Decoded | Self::Lazy(_) => {}
@@ -361,33 +369,37 @@ impl<K> Form<K> {
     }
 }
 
-/// A function that returns the objects received so far of a list in progress, which are not in the store yet.
+/// A function that returns the objects that were received so far of a list in progress. These objects are not
+/// in the store yet.
 pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 
-/// A function that returns the store's first object after the given name, or its first object if there is no
-/// name.
+/// A function that returns the object that follows the given name in the store's order. If the name is
+/// `None`, the function returns the first object.
 pub(crate) type ObjectAfter<'a, K> = &'a dyn Fn(Option<&ObjectName>) -> Option<Object<K>>;
 
 /// The background work that a form needs for the objects of one store, such as compression. The reflector
-/// calls it.
+/// calls these methods.
 pub(crate) trait Housekeeping<K>: Send {
-    /// Called with each object before the reflector passes it to the queue.
+    /// Accepts one added or updated object for background work. The reflector calls this method before it
+    /// adds the object to the queue.
     fn handed_on(&mut self, object: &Object<K>);
 
-    /// Called at a bookmark, when all objects received before it were passed to the queue.
+    /// Starts the work that waits for more objects. The reflector calls this method at a bookmark, after it
+    /// has added all earlier objects to the queue.
     fn paused(&mut self);
 
-    /// Called after the objects of a received chunk were decoded. `more_comes` is whether more objects of a
-    /// list follow.
+    /// Does the work that follows the decoding of a received chunk of objects. `staged` returns the objects
+    /// of a list in progress. `more_comes` says whether more objects of the list follow.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,
         more_comes: bool,
     ) -> BoxFuture<'a, ()>;
 
-    /// Whether background work is left, so that [`step`](Self::step) should be called.
+    /// Whether background work is left. The reflector then calls [`step`](Self::step).
     fn has_work(&self) -> bool;
 
-    /// Does one part of the background work, which takes about half a millisecond.
+    /// Does one part of the remaining background work, which takes about half a millisecond. `after` reads
+    /// the objects of the store in their order.
     fn step(&mut self, after: ObjectAfter<'_, K>);
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::ObjectName;
 use crate::limits::{MESSAGE_BYTES, one_line};
 
-/// Why the bytes of an object failed to decode as `K`.
+/// Error of decoding the bytes of an object as `K`.
 ///
-/// The error names the object, the field and the position, but never the content, which may be a Secret.
+/// The error contains the object's name, the invalid field, the reason and the position in the bytes, but
+/// never the content, which may be a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{inner}")]
 pub struct DecodeError {
@@ -26,8 +27,10 @@ struct DecodeErrorInner {
 }
 
 impl DecodeError {
-    /// Creates the error. `field` is truncated: it consists of field names and map keys, and a server may
-    /// send keys of any length.
+    /// Creates the error for the object `name`, with the path of the invalid `field` and the `reason`.
+    ///
+    /// `field` is truncated, because it consists of field names and map keys, and a server may send keys of
+    /// any length.
     pub(crate) fn new(name: Option<ObjectName>, field: &str, reason: &str) -> Self {
         Self {
             inner: Arc::new(DecodeErrorInner {
@@ -38,12 +41,13 @@ impl DecodeError {
         }
     }
 
-    /// Returns the name of the object, if it could be read from the object's bytes.
+    /// Returns the name of the object; `None` if the name could not be read from the object's bytes.
     pub fn object_name(&self) -> Option<&ObjectName> {
         self.inner.name.as_ref()
     }
 
-    /// Returns the path of the invalid field, such as `spec.containers[0].ports`; `.` is the whole object.
+    /// Returns the path of the invalid field, such as `spec.containers[0].ports`. The path `.` means the
+    /// whole object.
     pub fn field(&self) -> &str {
         &self.inner.field
     }

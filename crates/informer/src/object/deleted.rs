@@ -1,4 +1,4 @@
-//! [`Deleted`] describes a deletion: the name of the object and its last known state.
+//! [`Deleted`] describes the deletion of one object: the object's name and its last known state.
 
 use super::{Object, ObjectName};
 use derive_where::derive_where;
@@ -9,15 +9,16 @@ use derive_where::derive_where;
 #[derive(Debug)]
 #[derive_where(Clone)]
 pub enum Deleted<K> {
-    /// The watch reported the deletion. This is the object's final state, at the revision of the deletion.
+    /// The watch reported the deletion. The value is the object's final state, at the revision of the
+    /// deletion.
     Known(Object<K>),
     /// The watch missed the deletion, and a later list no longer contained the object.
     #[doc(alias = "DeletedFinalStateUnknown")]
     FinalStateUnknown {
         /// The name of the deleted object.
         name: ObjectName,
-        /// The last state of the object that the cache had, which may be stale. It is always `Some` in a
-        /// handler.
+        /// The last state of the object in the cache, which may be stale. A handler always receives `Some`.
+        /// `None` is possible in a queue, if the cache had no state of the object.
         last_known: Option<Object<K>>,
     },
 }
@@ -35,8 +36,8 @@ impl<K> Deleted<K> {
         }
     }
 
-    /// Returns the object's last state: the final state if the watch reported the deletion, otherwise the
-    /// last one known.
+    /// Returns the object's last state: its final state if the watch reported the deletion, otherwise the
+    /// last state in the cache. Returns `None` if no state is known, which a handler never receives.
     #[doc(alias = "OptionalObj")]
     pub fn object(&self) -> Option<&Object<K>> {
         match self {
@@ -45,8 +46,7 @@ impl<K> Deleted<K> {
         }
     }
 
-    /// Whether the watch missed the deletion, so that the state that [`Deleted::object`] returns may be
-    /// stale.
+    /// Whether the watch missed the deletion. The state that [`Deleted::object`] returns may then be stale.
     #[doc(alias = "FinalStateUnknown")]
     pub fn is_final_state_unknown(&self) -> bool {
         matches!(self, Self::FinalStateUnknown { .. })

@@ -1,20 +1,22 @@
-//! [`Epoch`] distinguishes revisions from before and after a server was restored from a backup, which can't
-//! be compared.
+//! [`Epoch`] identifies a period between two restores of a server from a backup. Revisions of different
+//! epochs can't be compared.
 
-/// A part of a server's history between two restores, as counters in four bytes.
+/// A period in a server's history between two restores from a backup.
 ///
-/// A server that is restored from a backup uses the same revisions again for other states, so a revision identifies a
-/// state in one epoch only. A reflector delivers everything in its current epoch, and only these transitions change
-/// it:
+/// A restored server uses the same revisions again for other states, so a revision identifies a state within
+/// one epoch only. A reflector delivers all objects in its current epoch. Only these transitions change the
+/// epoch:
 ///
-/// | transition | when | meaning for readers |
+/// | transition | condition | meaning for readers |
 /// | --- | --- | --- |
 /// | [`after_rollback`](Self::after_rollback) | the reflector has detected a restore | revisions start over; waits for revisions and pending writes end |
-/// | [`after_suspicion`](Self::after_suspicion) | the server may have been restored | an equal revision does not prove an equal state; nothing else |
+/// | [`after_suspicion`](Self::after_suspicion) | the server may have been restored | an equal revision does not prove an equal state |
 ///
-/// Both transitions count from the epoch of the objects in the store, so that several transitions before the
-/// next list are one step. The counts wrap around; by then no object in a store has the old epoch, because
-/// each list replaces all objects.
+/// Both transitions increment a counter of the epoch of the objects in the store, not of the reflector's
+/// current epoch. Several equal transitions before the next list therefore have the effect of a single one.
+///
+/// The counters wrap around. A repeated epoch is not confused with an old one, because each list replaces all
+/// objects of the store and gives them the new epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
     /// Number of restores of the server that the reflector has detected.
@@ -24,20 +26,22 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// The first epoch of a reflector. Newly decoded objects and objects that users create have it too.
+    /// The first epoch of a reflector. Newly decoded objects and objects that users create also have this
+    /// epoch.
     pub(crate) const FIRST: Self = Self {
         rollbacks: 0,
         suspicions: 0,
     };
 
-    /// The epoch of objects that no reflector delivered. No reflector enters this epoch before its first
-    /// list.
+    /// The epoch of stored objects that no reflector has delivered. No reflector delivers its first list in
+    /// this epoch.
     pub(crate) const NONE: Self = Self {
         rollbacks: u16::MAX,
         suspicions: u16::MAX,
     };
 
-    /// Returns the epoch after a detected restore; `known` is the epoch of the objects in the store.
+    /// Returns the epoch after a detected restore of the server; `known` is the epoch of the objects in the
+    /// store.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -45,7 +49,8 @@ impl Epoch {
         }
     }
 
-    /// Returns the epoch after a suspected restore; `known` is the epoch of the objects in the store.
+    /// Returns the epoch after a suspected restore of the server; `known` is the epoch of the objects in the
+    /// store.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),
@@ -53,7 +58,7 @@ impl Epoch {
         }
     }
 
-    /// Whether a restore of the server was detected between the `earlier` epoch and this one.
+    /// Whether a reflector detected a restore of the server between the `earlier` epoch and this epoch.
     pub(crate) fn rolled_back_since(self, earlier: Self) -> bool {
         self.rollbacks != earlier.rollbacks
     }

@@ -1,24 +1,26 @@
-//! [`Known`] gives a queue read access to the objects in the store.
+//! [`Known`] is the interface through which a queue reads the objects in the store.
 
 use super::{Object, ObjectName, SourceId};
 
-/// Read access to the objects of a store. The caller passes it to a queue for one call of `replace` or
-/// `resync`.
+/// Read access to the objects of a store. The caller of a queue's `replace` or `resync` passes this access
+/// for the duration of that call. The queue does not keep it.
 #[doc(alias = "KeyListerGetter")]
 #[doc(alias = "KnownObjects")]
 #[doc(alias = "KeyLister")]
 #[doc(alias = "KeyGetter")]
 pub trait Known<K> {
-    /// Returns the newest state of an object in the store, and the source that delivered it.
+    /// Returns the newest state of an object in the store, with the source that delivered the state. Returns
+    /// `None` if the store does not contain the object.
     #[doc(alias = "GetByKey")]
     fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)>;
 
-    /// Calls `visit` for each object in the store, ordered by name, with its source.
+    /// Calls `visit` for each object in the store, ordered by name. The arguments are the source that
+    /// delivered the object, the object's name and the object.
     #[doc(alias = "ListKeys")]
     fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>));
 }
 
-/// Stands for an empty store.
+/// Access to a store that contains no objects.
 impl<K> Known<K> for () {
     fn known(&self, _: &ObjectName) -> Option<(SourceId, Object<K>)> {
         None

@@ -1,4 +1,7 @@
-//! [`Labels`] gives access to the labels of one object, in whichever form the cache stores it.
+//! [`Labels`] gives access to the labels of one object. The access is the same whether the cache stores the
+//! object decoded or as bytes.
+//!
+//! Objects that are stored as bytes share equal label sets ([`LabelSets`]).
 
 use std::{
     cmp::Ordering,
@@ -10,7 +13,7 @@ use std::{
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
-/// The labels of one object, borrowed from the object.
+/// The labels of one object, as a borrowed view.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels<'a>(Repr<'a>);
 
@@ -20,16 +23,17 @@ enum Repr<'a> {
     Set(&'a Joined),
 }
 
-/// A set of labels that objects with equal labels share.
+/// A shared set of labels. All objects of a cache with equal labels refer to the same set.
 pub(super) type LabelSet = Arc<Joined>;
 
-/// The labels of an object, ordered by key, each key once. All keys and values are in one text, so that a
-/// comparison with the labels of another state reads one allocation, which is mostly not in the processor's
-/// cache.
+/// A set of labels, ordered by key, with each key once. All keys and values are stored in one text. A
+/// comparison with the labels of another state therefore reads a single allocation, which is usually not in
+/// the processor's cache.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Joined {
     text: Box<str>,
-    /// The byte positions in the text at which keys and values end, alternating.
+    /// Byte positions in `text` at which the keys and values end: a key's end, then its value's end, and so
+    /// on.
     ends: Box<[u32]>,
 }
 
@@ -51,7 +55,8 @@ impl Joined {
         self.ends.len() / 2
     }
 
-    /// Returns the key or value with this number; keys have even numbers, and values odd ones.
+    /// Returns the key or value with this number. Label `n` has its key at number `2n` and its value at
+    /// number `2n + 1`.
     fn text(&self, number: usize) -> &str {
         let end = |number: usize| self.ends.get(number).map_or(0, |&end| end as usize);
         let from = number.checked_sub(1).map_or(0, end);
@@ -90,7 +95,7 @@ impl<'a> Labels<'a> {
         Self(Repr::Set(labels))
     }
 
-    /// Returns the value of the label with this key; `None` if the object does not have it.
+    /// Returns the value of the label with this key; `None` if the object does not have the label.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         match self.0 {
             Repr::Map(labels) => labels?.get(key).map(String::as_str),
@@ -110,24 +115,26 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// The label sets of the objects in a cache. Objects of one workload have equal labels, and share one set.
+/// All label sets of the objects in a cache. Objects of one workload often have equal labels, and share one
+/// set.
 #[derive(Default)]
 pub(super) struct LabelSets(Mutex<Sets>);
 
 #[derive(Default)]
 struct Sets {
-    /// The label sets in use, by hash. Of two sets with the same hash only the first is shared, so hash
-    /// collisions that an attacker provokes cost nothing.
+    /// The label sets in use, by the hash of their labels. If two sets have the same hash, only the first one
+    /// is shared. Hash collisions that an attacker provokes therefore cost no search time.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// Number of sets at which sets that no object uses are removed.
+    /// Number of entries in `known` at which entries that no object uses are removed.
     full_at: usize,
 }
 
-/// Minimum number of sets before those that no object uses are removed.
+/// Minimum number of entries in [`Sets::known`] before entries that no object uses are removed.
 const SETS_MIN: usize = 1024;
 
 impl LabelSets {
-    /// Returns the shared set of these labels. If a key occurs more than once, its last value is used.
+    /// Returns the shared set of these labels. If a key occurs more than once in `labels`, the set contains
+    /// its last value.
     pub(super) fn shared<'l>(&self, labels: impl Iterator<Item = (&'l str, &'l str)>) -> LabelSet {
         let mut labels: Vec<_> = labels.collect();
         if !labels.is_sorted_by(|(a, _), (b, _)| a < b) {

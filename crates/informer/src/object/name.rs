@@ -1,4 +1,4 @@
-//! [`ObjectName`] stores the namespace and name of an object in one allocation.
+//! [`ObjectName`] is the namespace and name of an object, stored in one shared allocation.
 
 use std::{cmp::Ordering, fmt, hash::Hash, str::FromStr, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
 pub struct ObjectName {
     /// The text `namespace/name`, or `name` for a cluster-scoped object.
     text: Arc<str>,
-    /// Byte position in the text at which the name begins; 0 for a cluster-scoped object.
+    /// Byte position in `text` at which the name begins; 0 for a cluster-scoped object.
     name_at: u32,
 }
 
@@ -56,17 +56,17 @@ impl ObjectName {
         Self::new(Some(namespace), name)
     }
 
-    /// Returns `metadata.name`.
+    /// Returns the object's `metadata.name`.
     pub fn name(&self) -> &str {
         &self.text[self.name_at as usize..]
     }
 
-    /// Returns `metadata.namespace`; `None` for cluster-scoped objects.
+    /// Returns the object's `metadata.namespace`; `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
     }
 
-    /// Returns the namespace and name that an identity contains, or `None` if it has no name.
+    /// Returns the namespace and name from an object's identity; `None` if the identity has no name.
     pub(crate) fn of(identity: &Identity<'_>) -> Option<Self> {
         let IdentityMetadata {
             name, namespace, ..
@@ -74,8 +74,9 @@ impl ObjectName {
         (!name.is_empty()).then(|| Self::new(namespace.as_deref(), name))
     }
 
-    /// Whether namespace and name are accepted from a server: they are not too long and have no control
-    /// characters, because names are stored, and printed in logs and on terminals.
+    /// Whether the library accepts this name from a server. Namespace and name must have at most
+    /// [`NAME_BYTES`] bytes each and no control characters, because names are stored, and printed in logs and
+    /// on terminals.
     pub(crate) fn is_fit(&self) -> bool {
         let namespace = self.namespace().unwrap_or_default();
         // A shortcut for printable ASCII, which nearly all names are.
@@ -90,7 +91,7 @@ impl ObjectName {
         &self.text
     }
 
-    /// Returns `namespace/name`, or `name` for cluster-scoped objects.
+    /// Returns the text `namespace/name`, or `name` for a cluster-scoped object.
     #[doc(alias = "AsNamespacedName")]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -128,7 +129,7 @@ impl fmt::Debug for ObjectName {
 impl FromStr for ObjectName {
     type Err = NameError;
 
-    /// Parses `namespace/name` or `name`; the inverse of `Display`.
+    /// Parses `namespace/name` or `name`, which are the texts that `Display` prints.
     #[doc(alias = "SplitMetaNamespaceKey")]
     #[doc(alias = "ParseObjectName")]
     fn from_str(text: &str) -> Result<Self, NameError> {
@@ -144,7 +145,7 @@ impl FromStr for ObjectName {
     }
 }
 
-/// The error for a text that is neither `name` nor `namespace/name`; it contains the text.
+/// Error of parsing a text that is neither `name` nor `namespace/name`. The error contains the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected key format: {0:?} is neither NAME nor NAMESPACE/NAME")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! [`ResourceVersion`] is the revision of one object, or of a whole list.
+//! [`ResourceVersion`] is the revision of one object or of a list, in client-go's terms a resource version.
 
 use std::{
     cmp::Ordering,
@@ -13,22 +13,22 @@ use crate::{
     limits::{REVISION_BYTES, is_fit},
 };
 
-/// A Kubernetes resource version.
+/// A Kubernetes resource version, called revision in this crate.
 ///
-/// Revisions of one kind on one server can be compared if they are decimal numbers, of any length
-/// ([KEP-5504](https://kep.k8s.io/5504)). Other texts are stored and sent back unchanged, and compare only with
-/// themselves.
+/// Two revisions of one kind on one server can be compared if both are decimal numbers, of any length
+/// ([KEP-5504](https://kep.k8s.io/5504)). Any other text is stored and sent back unchanged, and is only
+/// comparable with itself.
 ///
-/// A server that is restored from a backup uses the same revisions again for other states. Therefore a revision
-/// that a reflector has delivered also has an internal epoch. In the public API a revision is its text: two
-/// revisions with the same text are equal.
+/// A server that is restored from a backup uses the same revisions again for other states. A revision that a
+/// reflector has delivered therefore also has an internal epoch, which identifies the period between two such
+/// restores. The public API ignores the epoch: two revisions with the same text are equal.
 #[doc(alias = "ResourceVersionComparator")]
 #[doc(alias = "CompareResourceVersion")]
 #[derive(Clone, Default)]
 pub struct ResourceVersion(Repr);
 
-/// The content of a revision: unset, a number, or any other text, each with its epoch. The epoch is stored in
-/// each variant, where it fits into padding.
+/// The content of a revision: unset, a number, or any other text. Each set revision has an epoch, which fits
+/// into the padding of its variant.
 #[derive(Clone, Default)]
 enum Repr {
     #[default]
@@ -37,7 +37,7 @@ enum Repr {
     Text(Epoch, Arc<str>),
 }
 
-/// A revision without its epoch, as it is compared and printed in the public API.
+/// A revision without its epoch. Comparing, hashing and printing a [`ResourceVersion`] use this value.
 #[derive(PartialEq, Eq, Hash)]
 enum Shown<'a> {
     Unset,
@@ -46,12 +46,13 @@ enum Shown<'a> {
 }
 
 impl ResourceVersion {
-    /// No revision. A request with this revision reads the most recent state.
+    /// The unset revision. A request with this revision reads the most recent state.
     pub const UNSET: Self = Self(Repr::Unset);
-    /// Revision `"0"`. A request with this revision reads any state from the server's cache, however old.
+    /// The revision `"0"`. A request with this revision reads any state from the server's cache, however old.
     pub const ZERO: Self = Self(Repr::Number(Epoch::FIRST, 0));
 
-    /// Returns the revision as a number, if it is a number that fits into 64 bits, as etcd's revisions do.
+    /// Returns the revision as a number; `None` if it is not a number that fits into 64 bits. Revisions from
+    /// etcd fit.
     pub fn as_u64(&self) -> Option<u64> {
         match self.0 {
             Repr::Number(_, number) => Some(number),
@@ -59,34 +60,35 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether this is [`ResourceVersion::UNSET`], so that there is no revision.
+    /// Whether this is the unset revision, [`ResourceVersion::UNSET`].
     pub fn is_unset(&self) -> bool {
         matches!(self.0, Repr::Unset)
     }
 
-    /// Whether this is a positive decimal number, and so can be compared
+    /// Whether this revision is a positive decimal number. Only such revisions have an order
     /// ([KEP-5504](https://kep.k8s.io/5504)).
     pub fn is_comparable(&self) -> bool {
         *self > Self::ZERO
     }
 
-    /// Whether a text from a server is accepted as the revision of an object or a list: it is not too long
-    /// and has no control characters.
+    /// Whether the library accepts a text from a server as the revision of an object or a list. The text must
+    /// have at most [`REVISION_BYTES`] bytes and no control characters.
     pub(crate) fn is_fit(text: &str) -> bool {
         is_fit(text, REVISION_BYTES)
     }
 
-    /// Returns the revision that an object's identity contains.
+    /// Returns the revision in the metadata of an object's identity.
     pub(crate) fn of(identity: &Identity<'_>) -> Self {
         Self::from(&*identity.metadata.resource_version)
     }
 
-    /// Whether this is revision `"0"`, which no existing object has.
+    /// Whether this is the revision `"0"`, which no existing object has.
     pub fn is_zero(&self) -> bool {
         matches!(self.0, Repr::Number(_, 0))
     }
 
-    /// Returns the same revision in another epoch. An unset revision has no epoch.
+    /// Returns this revision with the given epoch. An epoch is the period between two restores of the server
+    /// from a backup. An unset revision has no epoch and is returned unchanged.
     pub(crate) fn in_epoch(mut self, current: Epoch) -> Self {
         if let Repr::Number(epoch, _) | Repr::Text(epoch, _) = &mut self.0 {
             *epoch = current;
@@ -94,7 +96,8 @@ impl ResourceVersion {
         self
     }
 
-    /// Returns the epoch in which the reflector received this revision.
+    /// Returns the epoch in which the reflector received this revision. Returns [`Epoch::FIRST`] for an unset
+    /// revision.
     pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
             Repr::Unset => Epoch::FIRST,
@@ -102,8 +105,8 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether this revision is lower than `reached` in the same epoch, so that it does not advance the
-    /// position of a source. Revisions of different epochs are not comparable.
+    /// Whether this revision is lower than `reached`, the revision that a source has reached, and both are in
+    /// the same epoch. Returns false for revisions of different epochs, because they can't be compared.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         self.epoch() == reached.epoch() && self < reached
     }
@@ -131,8 +134,8 @@ impl Hash for ResourceVersion {
     }
 }
 
-/// Compares two revisions as numbers; the result is `None` if they can't be compared because one is unset or
-/// not a well-formed decimal number.
+/// Compares two revisions as numbers. Equal texts are equal. The result is otherwise `None` if one of the
+/// revisions is unset or is not a well-formed decimal number.
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         fn digits(text: &str) -> Option<(usize, &str)> {

@@ -1,4 +1,4 @@
-//! Tests of handles and deletions.
+//! Tests of [`Deleted`], and of the error for an object without a name.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;

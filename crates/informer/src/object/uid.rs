@@ -1,16 +1,17 @@
-//! [`UidHash`] is a four-byte hash of a uid; it distinguishes objects with the same name.
+//! [`UidHash`] is a four-byte hash of an object's uid. It distinguishes a recreated object from the deleted
+//! object with the same name.
 
 use std::hash::{DefaultHasher, Hasher};
 
 use kube_core::Resource;
 
-/// A hash of an object's uid. Two different uids have the same hash with a probability of one in four
-/// billion.
+/// A hash of an object's uid; 0 if the uid is unknown. Two different uids have the same hash with a
+/// probability of one in four billion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UidHash(u32);
 
 impl UidHash {
-    /// Hashes a uid. An empty uid has the hash 0, which means that the uid is unknown.
+    /// Returns the hash of a uid. An empty uid has the hash 0, which means that the uid is unknown.
     pub(crate) fn of(uid: &str) -> Self {
         if uid.is_empty() {
             return Self::default();
@@ -23,12 +24,12 @@ impl UidHash {
         Self(u32::try_from(high ^ low).unwrap_or(u32::MAX).max(1))
     }
 
-    /// Hashes the uid in the metadata of a decoded object.
+    /// Returns the hash of the uid in the metadata of a decoded object.
     pub(crate) fn of_object<K: Resource>(object: &K) -> Self {
         Self::of(object.meta().uid.as_deref().unwrap_or_default())
     }
 
-    /// Whether both uids can belong to the same object. An unknown uid matches every uid.
+    /// Whether both hashes can be from the same uid. The hash of an unknown uid matches every hash.
     pub(crate) fn may_be(self, other: Self) -> bool {
         self == other || self == Self::default() || other == Self::default()
     }

@@ -1,4 +1,5 @@
-//! [`Buffer`]: the queue of notifications between the controller and one listener.
+//! [`Buffer`] is the queue of notifications between the controller and one listener: a handler or a
+//! subscription.
 //!
 //! Guarantees: the listener receives notifications in order. Each event is counted as told (delivered),
 //! coalesced or discarded. Pushing does not wait for the handler. The buffer does not call the handler.
@@ -23,15 +24,16 @@ use crate::{
     offload::{OFFLOADED_MIN, offload},
 };
 
-/// Number of waiting notifications above which a warning is logged: client-go's `initialBufferSize`.
+/// Number of waiting notifications above which the buffer logs a warning, equal to client-go's
+/// `initialBufferSize`.
 const WARN_DEPTH: usize = 1024;
 
-/// How a buffer handles its waiting notifications when it is closed.
+/// The treatment of waiting notifications when a buffer is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
-    /// The callback in progress runs to its end; the waiting notifications are discarded.
+    /// Waiting notifications are discarded. The callback in progress runs to its end.
     Discard,
-    /// Waiting notifications are delivered until this deadline.
+    /// Waiting notifications are delivered until this deadline. New notifications are rejected.
     Drain(Instant),
 }
 
@@ -39,13 +41,13 @@ pub(crate) struct Buffer<K> {
     state: Mutex<State<K>>,
     policy: ListenerBuffer,
     name: Arc<str>,
-    /// The task or thread that calls the handler; empty until it has started.
+    /// The task or thread that calls the handler; empty until that task or thread has started.
     caller: OnceLock<Caller>,
     /// Wakes the listener when a notification was pushed or the buffer was closed.
     ready: Notify,
-    /// Wakes tasks that wait until notifications have been handled, or until the listener has ended.
+    /// Wakes tasks that wait for the listener to handle notifications or to end.
     idle: Notify,
-    /// Wakes the controller when the buffer has room again.
+    /// Wakes the controller when the full buffer has room for a notification again.
     room: Arc<Notify>,
 }
 
@@ -64,9 +66,10 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// `Some` while another thread expands a list into its events. The listener receives nothing meanwhile.
+    /// `Some` while another thread expands a list into its events. The listener receives no notification
+    /// meanwhile.
     unfolding: Option<Unfolding>,
-    /// The notification that the listener is delivering.
+    /// The notification whose events the listener is delivering to the handler.
     call: Option<CallInProgress>,
     closing: Option<Closing>,
     /// Whether the listener has ended.
@@ -77,13 +80,15 @@ struct State<K> {
     discarded: u64,
     panics: u64,
     warned: bool,
-    /// Number of tasks that wait for progress. `idle` is notified only if there are any.
+    /// Number of tasks that wait on `idle`. If the number is 0, changes of this state do not notify `idle`.
     watchers: usize,
 }
 
-/// Counts one task in [`State::watchers`] while the task waits for progress of the listener.
+/// Counts one task in [`State::watchers`] until this value is dropped. The task waits for the listener's
+/// progress.
 ///
-/// The task is counted before it reads the state, so a change while the count is 0 need not wake a task.
+/// The task is counted before it reads the state. It therefore misses no change that is made while the number
+/// is 0.
 struct Watching<'a, K>(&'a Buffer<K>);
 
 impl<'a, K> Watching<'a, K> {
@@ -99,10 +104,10 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the waiting messages while another thread owns and expands them.
+/// Summary of the waiting notifications while another thread owns and expands them.
 struct Unfolding {
     messages: usize,
-    /// Sequence number of the oldest message, and the time when it was pushed.
+    /// Sequence number of the oldest waiting notification, and the time at which it was pushed.
     oldest: Option<(u64, Instant)>,
     has_resync: bool,
 }
@@ -115,14 +120,15 @@ struct CallInProgress {
 }
 
 impl<K> State<K> {
-    /// Records that the notification in progress has been delivered.
+    /// Records that the notification in progress has been delivered completely.
     fn finish(&mut self) {
         if let Some(call) = self.call.take() {
             self.synced |= call.is_marker;
         }
     }
 
-    /// Returns the sequence number and the push time of the oldest message that is not completely delivered.
+    /// Returns the sequence number and the push time of the oldest notification that is not delivered
+    /// completely.
     fn oldest(&self) -> Option<(u64, Instant)> {
         let call = self.call.as_ref().map(|call| (call.number, call.since));
         let unfolding = self.unfolding.as_ref();
@@ -183,7 +189,8 @@ impl<K> Buffer<K> {
         self.push_all([notification], Instant::now());
     }
 
-    /// Appends notifications in order, with `since` as the time of each. Wakes the listener once, at the end.
+    /// Appends notifications in order, and wakes the listener once at the end. `since` is the time at which
+    /// the changes in these notifications were applied to the cache.
     pub(super) fn push_all(
         &self,
         notifications: impl IntoIterator<Item = Notification<K>>,
@@ -216,10 +223,9 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Appends notifications like [`push_all`](Self::push_all), but expands a long list without holding the
-    /// lock.
-    ///
-    /// The expansion runs on the pool for blocking work. The caller must push nothing else until it is done.
+    /// Appends notifications like [`push_all`](Self::push_all), but a `Coalesce` buffer expands a long list
+    /// on the pool for blocking work, without holding the lock. The caller must push nothing else until the
+    /// future completes.
     ///
     /// # Cancel safety
     /// Dropping the future loses the notifications if the expansion has not started.
@@ -277,18 +283,19 @@ impl<K> Buffer<K> {
         self.ready.notify_one();
     }
 
-    /// Records the current task or thread as the caller of the handler.
+    /// Records the current task or thread as the one that calls the handler.
     pub(crate) fn listens_here(&self) {
         // Set only once per buffer.
         let _ = self.caller.set(Caller::here());
     }
 
-    /// Returns whether the current task or thread is the caller of the handler.
+    /// Returns whether the current task or thread is the one that calls the handler.
     pub(crate) fn is_told_here(&self) -> bool {
         self.caller.get() == Some(&Caller::here())
     }
 
-    /// Returns how many more notifications fit in the buffer; `usize::MAX` without a limit.
+    /// Returns the number of notifications that still fit in the buffer; `usize::MAX` if the buffer has no
+    /// limit.
     pub(crate) fn room(&self) -> usize {
         match self.policy {
             ListenerBuffer::Grow | ListenerBuffer::Coalesce => usize::MAX,
@@ -302,7 +309,7 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Waits for the next notification and returns its events; `None` when the listener must end.
+    /// Waits for the next notification, and returns its events. Returns `None` when the listener must end.
     ///
     /// Each call also records that the previous notification has been delivered.
     ///
@@ -349,9 +356,8 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Returns whether the next event may be delivered, and if so, counts it as told (delivered).
-    ///
-    /// Returns false if the remaining events must be discarded.
+    /// Returns whether the next event may be delivered. If true, counts the event as told (delivered). If
+    /// false, the caller must discard the remaining events.
     pub(crate) fn may_tell(&self) -> bool {
         let mut state = self.state.lock();
         let may = state.closing != Some(Closing::Discard);
@@ -359,7 +365,8 @@ impl<K> Buffer<K> {
         may
     }
 
-    /// Records that the notification in progress has been delivered.
+    /// Records that the notification in progress has been delivered completely, and wakes tasks that wait for
+    /// that.
     pub(crate) fn finish(&self) {
         self.state.lock().finish();
         self.idle.notify_waiters();
@@ -369,12 +376,13 @@ impl<K> Buffer<K> {
         self.state.lock().panics += 1;
     }
 
-    /// Returns whether the remaining events must be discarded.
+    /// Returns whether the buffer was closed with [`Closing::Discard`], so the remaining events must be
+    /// discarded.
     pub(crate) fn is_discarding(&self) -> bool {
         self.state.lock().closing == Some(Closing::Discard)
     }
 
-    /// Adds `events` to the number of events that were discarded without delivery.
+    /// Adds `events` to the number of events that were discarded instead of delivered.
     pub(crate) fn discard(&self, events: u64) {
         self.state.lock().discarded += events;
     }
@@ -400,7 +408,7 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// Records that the listener has ended, and wakes all waiting tasks.
+    /// Records that the listener has ended. Wakes all tasks that wait for progress or for room.
     pub(crate) fn ended(&self) {
         let mut state = self.state.lock();
         state.ended = true;
@@ -410,7 +418,8 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// Returns the number of waiting notifications, including the one in progress.
+    /// Returns the number of notifications that are not delivered completely: the waiting ones and the one in
+    /// progress.
     pub(crate) fn depth(&self) -> usize {
         self.state.lock().depth()
     }
@@ -435,7 +444,7 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Returns whether a resync waits or is being delivered.
+    /// Returns whether a resync is waiting in the buffer or is being delivered.
     pub(crate) fn is_resyncing(&self) -> bool {
         let state = self.state.lock();
         let unfolding = state.unfolding.as_ref();
@@ -444,8 +453,8 @@ impl<K> Buffer<K> {
             || state.call.as_ref().is_some_and(|call| call.is_resync)
     }
 
-    /// Waits until the handler has handled all notifications that were pushed before this call, or the
-    /// listener has ended.
+    /// Waits until all notifications that were pushed before this call have been handled, or the listener has
+    /// ended.
     pub(crate) async fn until_idle(&self) {
         let _watching = Watching::new(self);
         let pushed = self.state.lock().waiting.pushed();
@@ -474,12 +483,12 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Waits until the remaining events must be discarded.
+    /// Waits until the buffer is closed with [`Closing::Discard`].
     pub(crate) async fn until_discarding(&self) {
         while !self.is_discarding() {
             self.ready.notified().await;
         }
-        // Passes the wake-up on to `next`, in case it was intended for it.
+        // Passes the wake-up on to `next`, because it may have been intended for that method.
         self.ready.notify_one();
     }
 

@@ -1,4 +1,6 @@
-//! [`Calls`]: calls a handler with one event at a time, catches its panics, and logs slow calls.
+//! [`Calls`] calls one handler with one event at a time, catches the handler's panics, and logs slow calls.
+//!
+//! The module does not decide which events a handler receives.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -12,10 +14,11 @@ use crate::{
     panics::panic_message,
 };
 
-/// Delay between a panic of the handler and the delivery of the next event; the same as in client-go.
+/// Delay between a panic of the handler and the delivery of the next event, equal to the delay in client-go.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// Duration of a callback above which it is logged as slow, if other events wait; the same as in client-go.
+/// Duration of a callback above which the callback is logged as slow if other events wait. The duration is
+/// equal to the one in client-go.
 ///
 /// The rate of these logs is limited, because a slow handler is usually slow on every call.
 const SLOW: Duration = Duration::from_millis(100);
@@ -36,9 +39,9 @@ impl<H> Calls<H> {
         }
     }
 
-    /// Calls the handler and waits until it completes.
+    /// Calls the handler with an event, and waits until the handler has completed or panicked.
     ///
-    /// After a panic of the handler, also waits for [`AFTER_PANIC`], or until waiting events must be
+    /// After a panic, also waits for [`AFTER_PANIC`], or until the buffer's remaining events must be
     /// discarded.
     pub(super) async fn call<K>(&mut self, event: Event<K>, buffer: &Buffer<K>)
     where

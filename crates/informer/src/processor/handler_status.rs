@@ -1,38 +1,43 @@
-//! [`HandlerStatus`]: a snapshot of the event counters of one handler.
+//! [`HandlerStatus`] is a snapshot of the event counters of one handler or subscription.
+//!
+//! The module only defines the type; the handler's buffer counts the events.
 
 use std::{sync::Arc, time::Duration};
 
 use super::ListenerBuffer;
 
-/// A snapshot of the event counters and the delay of one handler or subscription.
+/// A snapshot of the event counters and the lag of one handler or subscription.
 ///
-/// Every event for the handler is counted once: as `told`, `coalesced` or `discarded`, or it still waits. An
-/// object that fails to decode (a broken object) is not delivered, but it counts as discarded if its list is
-/// discarded.
+/// Every event for the handler is counted once: it is still waiting, or it is counted in `told`, `coalesced`
+/// or `discarded`. An object that fails to decode is not delivered, but it is counted in `discarded` if its
+/// list is discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerStatus {
-    /// Name of the handler, as in logs.
+    /// Name of the handler, as it appears in logs.
     pub name: Arc<str>,
-    /// The policy of the handler's buffer for changes that arrive faster than the handler processes them.
+    /// Policy of the handler's buffer for changes that arrive faster than the handler processes them.
     pub buffer: ListenerBuffer,
-    /// Number of waiting notifications, including the one in progress. A list or a resync counts as one; so
-    /// do the objects that were in the cache when the handler was registered.
+    /// Number of waiting notifications, including the notification in progress. A list or a resync is one
+    /// notification. All objects that were in the cache when the handler was registered are also one
+    /// notification.
     pub depth: usize,
     /// Age of the oldest waiting notification: the time since its change was applied to the cache, by tokio's
-    /// clock. Zero if no notification waits.
+    /// clock. Zero if no notification is waiting.
     pub lag: Duration,
-    /// Number of events delivered to the handler, including the one in progress.
+    /// Number of events that were delivered to the handler, including the event in progress.
     pub told: u64,
-    /// Number of events that were never delivered, because they were merged with a later event of the same
-    /// object, or cancelled out by it, while they waited.
+    /// Number of events that were never delivered because a later event of the same object replaced or
+    /// cancelled them while they were waiting.
     ///
     /// Always zero unless the buffer is [`ListenerBuffer::Coalesce`].
     pub coalesced: u64,
-    /// Number of events that were waiting when the handler was removed or the informer stopped.
+    /// Number of events that were still waiting when the handler was removed or the informer stopped. These
+    /// events were not delivered.
     pub discarded: u64,
     /// Number of times that the handler panicked.
     pub panics: u64,
-    /// Whether the handler has handled the `Synced` event, and thus all objects of its initial state.
+    /// Whether the handler has handled the `Synced` event. The handler has then handled all objects of its
+    /// initial state.
     pub synced: bool,
 }

@@ -1,16 +1,18 @@
-//! [`Listener`]: one handler or subscription, from its registration to its end.
+//! [`Listener`] and [`Listening`] connect the processor to one listener, which is a handler or a
+//! subscription, from its registration to its end.
 //!
-//! The buffer of a listener has two ends. The processor owns the sending end, [`Listener`]. The handler's
-//! task, or the subscription, owns the receiving end, [`Listening`]. Dropping either end closes the other:
+//! Each listener has a buffer with two ends. The processor owns the sending end, [`Listener`]. The handler's
+//! task, or the subscription, owns the receiving end, [`Listening`]. Dropping one end also closes the other
+//! end:
 //!
 //! - When the listener is added, the buffer receives the objects of the cache, then `Synced` if the informer
 //!   has synced.
 //! - When a batch is applied, the buffer receives the events of the batch for this listener.
 //! - When the listener is removed or never added, or the informer is dropped, the buffer is closed. The
-//!   callback in progress runs to its end; the waiting events are discarded and counted.
+//!   callback in progress runs to its end. The waiting events are discarded and counted.
 //! - When the informer stops with a deadline, waiting events are delivered until the deadline.
-//! - When the receiving end is dropped, also before its first poll, the listener has ended. Nothing waits for
-//!   the listener, and its buffer accepts no more events.
+//! - When the receiving end is dropped, even before its first poll, the listener has ended. No task waits for
+//!   the listener any longer, and its buffer accepts no more events.
 
 use std::{
     sync::{
@@ -32,37 +34,38 @@ use crate::{
     indexer::{Cause, Change, Snapshot},
 };
 
-/// Identifies a listener among the listeners of one informer.
+/// Number that identifies a listener among the listeners of one informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ListenerId(pub(crate) u64);
 
-/// Selects the changes that a listener receives.
+/// The changes that a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// The objects of the cache when the listener is added, then all changed objects. Unchanged objects of a
-    /// list or a resync are delivered only while the listener's resync period has elapsed.
+    /// The listener receives the objects that are in the cache when the listener is added, then all changed
+    /// objects. It receives the unchanged objects of a list or a resync only while its resync period has
+    /// elapsed.
     Changes,
-    /// All changed objects, all objects of every list, and, when its resync period has elapsed, those of a
-    /// resync. The objects that are in the cache when the listener is added are not delivered, because the
-    /// listener has already received them.
+    /// The listener receives all changed objects and all objects of every list. It receives the objects of a
+    /// resync only while its resync period has elapsed. It does not receive the objects that are in the cache
+    /// when it is added, because it has already received them.
     All,
 }
 
-/// The sending end of a listener's buffer, owned by the processor. Dropping it closes the buffer.
+/// The sending end of a listener's buffer. The processor owns this value. Dropping it closes the buffer.
 pub(crate) struct Listener<K> {
     pub(crate) id: ListenerId,
     pub(crate) buffer: Arc<Buffer<K>>,
-    /// The resync period that the handler requested; `None` for the informer's default period.
+    /// Resync period that the handler requested; `None` selects the informer's default period.
     pub(crate) resync: Option<Duration>,
     pub(crate) delivery: Delivery,
-    /// Whether a task of the informer receives from the buffer. The owner of a subscription receives
-    /// directly.
+    /// Whether a task of the informer receives from the buffer. If false, the listener is a subscription, and
+    /// the owner of the subscription receives from the buffer.
     pub(crate) has_task: bool,
 }
 
 impl<K> Listener<K> {
-    /// Adds the initial notifications to the buffer: the objects of the cache, then `Synced` if the informer
-    /// has synced.
+    /// Adds the initial notifications to the buffer: the objects of the cache for [`Delivery::Changes`], then
+    /// `Synced` if the informer has synced.
     pub(super) fn join(&self, cache: Snapshot<K>, synced: bool) {
         if cache.told_after(None).is_some() && self.delivery == Delivery::Changes {
             self.buffer.push(Notification::Join(cache));
@@ -72,13 +75,14 @@ impl<K> Listener<K> {
         }
     }
 
-    /// Returns whether the listener receives the unchanged objects of a list. `is_due` is whether its resync
-    /// period has elapsed.
+    /// Returns whether the listener receives the unchanged objects of a list. `is_due` says whether the
+    /// listener's resync period has elapsed.
     pub(super) fn hears_unchanged(&self, is_due: bool) -> bool {
         self.delivery == Delivery::All || is_due
     }
 
-    /// Returns the event for a change of one object; `None` if the listener does not receive it.
+    /// Returns the event for a change of one object; `None` if the listener does not receive the change.
+    /// `is_due` says whether the listener's resync period has elapsed.
     pub(super) fn event(&self, change: &Change<K>, is_due: bool) -> Option<Event<K>> {
         match change {
             Change::Added {
@@ -115,10 +119,11 @@ impl<K> Drop for Listener<K> {
     }
 }
 
-/// The receiving end of a listener's buffer, owned by the handler's task or the subscription.
+/// The receiving end of a listener's buffer. The handler's task or the subscription owns this value. Dropping
+/// it ends the listener.
 pub(crate) struct Listening<K, E = Expansion<K>> {
     buffer: Arc<Buffer<K>>,
-    /// The undelivered events of the notification in progress.
+    /// The events of the notification in progress that were not delivered yet.
     events: E,
 }
 
@@ -130,7 +135,7 @@ impl<K: Send + Sync + 'static, E: Events<K> + Send> Listening<K, E> {
         }
     }
 
-    /// Waits for the next event and returns it; `None` when the listener must end.
+    /// Waits for the next event, and returns it. Returns `None` when the listener must end.
     ///
     /// Each call also means that the caller has handled the previous event.
     ///
@@ -156,9 +161,11 @@ impl<K, E> Drop for Listening<K, E> {
     }
 }
 
-/// Reports to the handler's registration that the handler has handled its initial state (the `Synced` event).
+/// Reports that a handler has handled its initial state, which ends with the `Synced` event. The handler's
+/// registration receives the report.
 pub(crate) struct SyncReport {
-    /// Whether the handler has handled its initial state; readers need no lock.
+    /// Whether the handler has handled its initial state. The flag is atomic, so it can be read without a
+    /// lock.
     handled: Arc<AtomicBool>,
     waiters: watch::Sender<bool>,
 }
@@ -174,7 +181,8 @@ impl SyncReport {
     }
 }
 
-/// Calls a handler with each event of its buffer, until the buffer is closed.
+/// Calls a handler with each event from its buffer until the listener must end. Reports through `synced` when
+/// the handler has handled the `Synced` event.
 pub(crate) async fn listen<K, E, H>(
     handler: H,
     listening: Listening<K, E>,

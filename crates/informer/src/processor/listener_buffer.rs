@@ -1,24 +1,25 @@
-//! [`ListenerBuffer`]: the policy for changes that arrive faster than a handler processes them.
+//! [`ListenerBuffer`] selects the policy for changes that arrive faster than a handler processes them.
 //!
 //! This module only defines the policies; the module `buffer` implements them.
 
 use std::num::NonZeroUsize;
 
-/// How a handler's buffer treats changes that arrive faster than the handler processes them.
+/// The policy of a handler's buffer for changes that arrive faster than the handler processes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListenerBuffer {
-    /// The buffer grows, and every change is delivered.
+    /// The buffer grows without limit, and every change is delivered.
     ///
     /// The buffer contains the changes that the handler has not handled yet. A list or a resync counts as one
-    /// change; so do the objects that were in the cache when the handler was registered. A warning is logged
-    /// when more than 1,024 changes wait.
+    /// change. All objects that were in the cache when the handler was registered also count as one change. A
+    /// warning is logged when more than 1,024 changes are waiting.
     #[default]
     Grow,
     /// Waiting notifications are merged per object.
     ///
-    /// At most one notification per object waits, in addition to the one in progress. Intermediate states are
-    /// not delivered; they are counted in [`HandlerStatus::coalesced`](super::HandlerStatus::coalesced).
+    /// At most one notification per object is waiting, in addition to the notification in progress.
+    /// Intermediate states are not delivered; they are counted in
+    /// [`HandlerStatus::coalesced`](super::HandlerStatus::coalesced).
     ///
     /// | waiting | new | delivered |
     /// | --- | --- | --- |
@@ -28,19 +29,22 @@ pub enum ListenerBuffer {
     /// | updated | deleted | deleted |
     /// | deleted | added | both, in this order, with any uids |
     ///
-    /// An object keeps the position of its first waiting change, so an object that changes constantly is
-    /// not delayed indefinitely. The order of changes of different objects is not preserved. A merged
-    /// update has the cause of its last change that was not a resync. A resync of an object that already has
-    /// a waiting change has no effect. `Synced` is delivered after all notifications that precede it.
+    /// An object keeps the position of its first waiting change, so an object that changes constantly is not
+    /// delayed indefinitely. The order of changes of different objects is not preserved. A merged update has
+    /// the cause of its last change that was not a resync. A resync of an object that already has a waiting
+    /// change has no effect. `Synced` is delivered after all notifications that precede it.
     ///
     /// A list, a resync, or the objects that were in the cache at registration count as one notification
-    /// while nothing else waits. Otherwise they are expanded into one notification per object.
+    /// while no other notification is waiting. Otherwise they are expanded into one notification per object.
     Coalesce,
-    /// At most this many notifications wait; a full buffer blocks the informer. No change is dropped.
+    /// The buffer has this maximum number of waiting notifications. A full buffer blocks the informer, and no
+    /// change is dropped.
     ///
     /// While the buffer is full, the informer applies no changes, which delays all its handlers and
-    /// eventually the watch. The limit does not apply to `Synced`, to the objects that were in the cache at
-    /// registration, and to the notifications that the informer needs to become synced: the first lists,
-    /// which are one notification per object with a [`DeltaFifo`](crate::queue::DeltaFifo).
+    /// eventually the watch.
+    ///
+    /// The limit does not apply to `Synced`, to the objects that were in the cache at registration, and to
+    /// the notifications that the informer needs to become synced. These are the notifications of the first
+    /// lists. With a [`DeltaFifo`](crate::queue::DeltaFifo), a first list has one notification per object.
     Block(NonZeroUsize),
 }

@@ -1,4 +1,6 @@
-//! [`Notification`]: a message in a listener's buffer, and [`Expansion`], the iterator over its events.
+//! [`Notification`] is a message in a listener's buffer, and [`Expansion`] is the iterator over its events.
+//!
+//! A listener is a registered handler or subscription. This module does not store or deliver notifications.
 
 use std::sync::Arc;
 
@@ -10,25 +12,25 @@ use crate::{
     object::{Deleted, ObjectName},
 };
 
-/// One message in a listener's buffer, for one object or for many.
+/// A message in a listener's buffer, with the events of one object or of many.
 ///
 /// A list is one message per listener: a list of a million objects adds 64 messages for 64 handlers.
 pub(crate) enum Notification<K> {
     One(Event<K>),
-    /// A deletion and a later addition with the same name, in this order.
+    /// A deletion of an object and a later addition of an object with the same name, in this order.
     Both(Event<K>, Event<K>),
-    /// The initial state of a listener: the objects of the cache when the listener was added.
+    /// The initial state of a listener: all objects that were in the cache when the listener was added.
     Join(Snapshot<K>),
-    /// A list was applied to the cache.
+    /// The changes from a list that was applied to the cache.
     Replaced {
         old: Snapshot<K>,
         new: Snapshot<K>,
         changed: Arc<Changed>,
         in_initial_list: bool,
-        /// Whether this listener receives unchanged objects.
+        /// Whether this listener also receives the list's unchanged objects.
         unchanged: bool,
     },
-    /// A resync: all these objects are delivered again, unchanged.
+    /// A resync: all objects of this snapshot are delivered again, as unchanged updates.
     Resync(Snapshot<K>),
 }
 
@@ -45,7 +47,8 @@ impl<K> Notification<K> {
         )
     }
 
-    /// Returns an upper limit of the number of events in this message, without iterating over them.
+    /// Returns an upper limit for the number of events in this message. The method does not iterate over the
+    /// events.
     pub(super) fn events_max(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -55,7 +58,8 @@ impl<K> Notification<K> {
         }
     }
 
-    /// Returns the name of the object; `None` if the message concerns several objects or none.
+    /// Returns the name of the object whose events this message contains. Returns `None` for a list, a
+    /// resync, an initial state or `Synced`.
     pub(super) fn object_name(&self) -> Option<&ObjectName> {
         match self {
             Self::One(event) | Self::Both(event, _) => event.object_name(),
@@ -63,8 +67,8 @@ impl<K> Notification<K> {
         }
     }
 
-    /// Returns the number of events in this message. The number of delivered events is lower if some objects
-    /// are broken (fail to decode).
+    /// Returns the number of events in this message. Fewer events are delivered if some objects failed to
+    /// decode.
     pub(super) fn events(&self) -> u64 {
         let events = match self {
             Self::Replaced {
@@ -80,31 +84,33 @@ impl<K> Notification<K> {
     }
 }
 
-/// Returns the events of one notification after the other, in order.
+/// Iterates over the events of notifications, one notification after the other.
 ///
-/// [`Expansion`] returns the events unchanged. Another implementation may decode objects in advance.
+/// [`Expansion`] returns the events unchanged. Another implementation may decode objects ahead of their
+/// delivery.
 pub(crate) trait Events<K> {
-    /// Starts with another notification, and drops the remaining events of the previous one.
+    /// Starts the iteration over another notification, and drops the remaining events of the previous
+    /// notification.
     fn begin(&mut self, expansion: Expansion<K>);
 
-    /// Returns the next event; `None` at the end of the notification.
+    /// Returns the next event of the notification; `None` after the last event.
     ///
     /// Each call also means that the previous event has been delivered.
     fn next(&mut self) -> Option<Event<K>>;
 
-    /// Returns the number of remaining events of the notification.
+    /// Returns the number of events of the notification that `next` has not returned yet.
     fn rest(&self) -> u64;
 }
 
-/// An iterator over the events of a notification.
+/// Iterator over the events of one notification. The default value has no events.
 #[derive_where(Default)]
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
-    /// Index of the next event in a notification that contains a list of names. A notification that contains
-    /// a snapshot uses `after`, the last returned name, instead.
+    /// Index of the next event, for a notification with several events that is not a snapshot. For a
+    /// snapshot, `after` is the name of the last returned object instead.
     at: usize,
     after: Option<ObjectName>,
-    /// Number of events returned so far.
+    /// Number of events that were returned so far.
     told: u64,
 }
 
@@ -116,7 +122,7 @@ impl<K> Expansion<K> {
         }
     }
 
-    /// Returns whether the notification may have many events.
+    /// Returns whether the notification is a list, a resync or an initial state, which may have many events.
     pub(crate) fn is_bulk(&self) -> bool {
         matches!(
             self.notification,
@@ -206,8 +212,8 @@ impl<K> Events<K> for Expansion<K> {
     }
 }
 
-/// Returns the deletion event of an object that a list does not contain; `None` if handlers never received
-/// the object.
+/// Returns the deletion event for an object of the snapshot `old` that a later list does not contain. Returns
+/// `None` if handlers never received the object.
 fn gone<K>(old: &Snapshot<K>, name: &ObjectName) -> Option<Event<K>> {
     let last_known = old.told(name)?.clone();
     Some(Event::Deleted(Deleted::FinalStateUnknown {

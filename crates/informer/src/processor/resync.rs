@@ -1,6 +1,7 @@
-//! [`Schedule`]: determines which listeners receive a resync, because their resync period has elapsed.
+//! [`Schedule`] determines which listeners receive a resync, because their resync period has elapsed. A
+//! listener is a registered handler or subscription.
 //!
-//! This module is pure: it does not wait, and the time is an argument.
+//! This module is pure: it does not wait, and the caller passes the current time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,15 +12,16 @@ use tokio::time::Instant;
 
 use crate::clock;
 
-/// Minimum resync period; shorter periods are raised to it. Same as client-go's `minimumResyncPeriod`.
+/// Minimum resync period, equal to client-go's `minimumResyncPeriod`. A shorter requested period is raised to
+/// this period.
 const MINIMUM: Duration = Duration::from_secs(1);
 
-/// Keeps the resync period of each listener of one informer, and the time of its next resync.
+/// Resync period of each listener of one informer, and the time of the listener's next resync.
 ///
-/// All listeners share one timer, whose interval is the check period. Its initial value is the informer's
-/// default period. Before the start, a listener that requests a shorter period lowers the check period.
-/// After the start, such a listener uses the check period. A check period of zero disables resyncs for
-/// all listeners.
+/// All listeners share one timer, whose interval is the check period. The initial check period is the
+/// informer's default resync period. Before the start, a listener that requests a shorter period lowers the
+/// check period. After the start, such a listener has the check period as its resync period. A check period
+/// of zero disables resyncs for all listeners.
 #[derive(Debug)]
 pub(super) struct Schedule<Id> {
     default: Duration,
@@ -32,7 +34,7 @@ pub(super) struct Schedule<Id> {
 #[derive(Debug)]
 struct Period {
     requested: Duration,
-    /// The resync period in effect; zero disables resyncs of this listener.
+    /// Resync period in effect for the listener; zero if the listener receives no resyncs.
     every: Duration,
     next: Instant,
 }
@@ -98,12 +100,12 @@ impl<Id: Ord + Copy> Schedule<Id> {
         }
     }
 
-    /// Returns the time of the next tick of the timer; `None` before the start or if resyncs are disabled.
+    /// Returns the time of the timer's next tick; `None` before the start or if resyncs are disabled.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.ticks_at
     }
 
-    /// Returns the listeners whose resync period has elapsed at `now`, and starts their next period.
+    /// Returns the listeners whose resync period has elapsed at the time `now`, and starts their next period.
     pub(super) fn tick(&mut self, now: Instant) -> BTreeSet<Id> {
         self.ticks_at = self.ticks_at.map(|_| clock::after(now, self.check));
         let mut due = BTreeSet::new();
@@ -117,8 +119,8 @@ impl<Id: Ord + Copy> Schedule<Id> {
     }
 }
 
-/// Returns the resync period in effect for a listener: the requested period, but at least the check period.
-/// Returns zero if either period is zero.
+/// Returns the resync period in effect for a listener: the greater of the requested period and the check
+/// period. Returns zero if either period is zero.
 fn effective(requested: Duration, check: Duration) -> Duration {
     if requested.is_zero() || check.is_zero() {
         return Duration::ZERO;

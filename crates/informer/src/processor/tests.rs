@@ -1,4 +1,4 @@
-//! Distribution of changes to listeners, without a controller: a processor fed by a store.
+//! Tests how the processor delivers the changes of a store to listeners, without a controller.
 
 mod buffer;
 mod coalesce;
@@ -82,7 +82,7 @@ fn buffer(policy: ListenerBuffer) -> (Arc<Buffer<Pod>>, Arc<Notify>) {
     (Arc::new(buffer), room)
 }
 
-/// Receives everything that waits in a buffer, and shows it.
+/// Receives all waiting events of a buffer, and returns them as one line of text.
 fn received(buffer: &Buffer<Pod>) -> String {
     let mut events = Vec::new();
     while let Some(Some(mut expansion)) = buffer.next().now_or_never() {
@@ -93,7 +93,7 @@ fn received(buffer: &Buffer<Pod>) -> String {
     events.join(", ")
 }
 
-/// A store, and a processor that receives its changes as the controller's does.
+/// A store, and a processor that distributes the changes of the store like the controller does.
 struct World {
     writer: IndexerWriter<Pod>,
     processor: Processor<Pod>,
@@ -146,7 +146,8 @@ impl World {
         self.apply(kind, in_initial_list);
     }
 
-    /// Applies changes of single objects in one batch.
+    /// Applies updates of single objects to the store in one batch, and distributes the changes. Each update
+    /// is a name and a revision.
     fn update(&mut self, objects: &[(&str, u64)]) {
         let updated = |(name, at): &(&str, u64)| {
             let kind = DeltaKind::Updated(object(name, *at));

@@ -1,6 +1,6 @@
-//! [`Waiting`]: the waiting notifications of one listener, in delivery order.
+//! Stores the messages that wait for delivery to one listener, and can merge messages about the same object.
 //!
-//! This module is pure: it does not block, it uses no locks, and the time is an argument.
+//! [`Waiting`] is a pure data structure: it does not block, it uses no locks, and it does not read the clock.
 
 mod merge;
 
@@ -16,7 +16,7 @@ use self::merge::merged;
 use super::notification::{Events, Expansion, Notification};
 use crate::{event_handler::Event, object::ObjectName};
 
-/// A message that waits in a listener's buffer, with its sequence number and its time.
+/// A message that waits in a listener's buffer, with its sequence number and the time of its oldest change.
 pub(super) struct Slot<K> {
     /// Sequence number: the number of messages that were pushed before this one.
     pub(super) number: u64,
@@ -25,7 +25,10 @@ pub(super) struct Slot<K> {
     pub(super) notification: Notification<K>,
 }
 
-/// The queue of messages that wait for one listener; it keeps every message, or merges them per object.
+/// A queue of the messages that wait for delivery to one listener.
+///
+/// The queue keeps every message ([`each`](Self::each)), or merges messages about the same object
+/// ([`merged`](Self::merged)).
 pub(super) struct Waiting<K> {
     /// Number of messages pushed since the queue was created.
     pushed: u64,
@@ -35,14 +38,14 @@ pub(super) struct Waiting<K> {
 enum Slots<K> {
     Each {
         slots: VecDeque<Slot<K>>,
-        /// Number of slots that are resyncs, which deliver unchanged objects.
+        /// Number of waiting messages that are periodic resyncs, which deliver unchanged objects again.
         resyncs: usize,
     },
     Merged(Merged<K>),
 }
 
 impl<K> Waiting<K> {
-    /// Creates a queue that keeps every message.
+    /// Creates an empty queue that keeps every message.
     pub(super) fn each() -> Self {
         Self {
             pushed: 0,
@@ -53,7 +56,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Creates a queue that merges waiting messages per object.
+    /// Creates an empty queue that merges waiting messages about the same object.
     pub(super) fn merged() -> Self {
         Self {
             pushed: 0,
@@ -61,7 +64,8 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Appends a message. Returns the number of events that are not delivered, because they were merged.
+    /// Appends a message whose oldest change has the time `since`. Returns the number of events that the
+    /// handler does not receive, because they were merged with others.
     pub(super) fn push(&mut self, notification: Notification<K>, since: Instant) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
@@ -80,7 +84,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Removes and returns the next message.
+    /// Removes and returns the next message; `None` if the queue is empty.
     pub(super) fn pop(&mut self) -> Option<Slot<K>> {
         match &mut self.slots {
             Slots::Each { slots, resyncs } => {
@@ -92,9 +96,10 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns the maximum number of events that [`push`](Self::push) of this message would merge one by one.
+    /// Returns an upper bound for the number of single events that a [`push`](Self::push) of this message
+    /// would merge.
     ///
-    /// If `push` must expand a list, all events of the list are counted.
+    /// If `push` must expand a waiting bulk message, all events of the bulk message are counted.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -102,7 +107,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Removes all messages and returns them as a queue.
+    /// Removes all messages, and returns a queue that contains them.
     pub(super) fn take(&mut self) -> Self {
         let slots = match self.slots {
             Slots::Each { .. } => Self::each().slots,
@@ -114,7 +119,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns the number of waiting events.
+    /// Returns the total number of events in the waiting messages.
     pub(super) fn events(&self) -> u64 {
         let events = |slot: &Slot<K>| slot.notification.events();
         match &self.slots {
@@ -141,7 +146,7 @@ impl<K> Waiting<K> {
         self.pushed
     }
 
-    /// Returns whether one of the waiting messages is a resync.
+    /// Returns whether a waiting message is a periodic resync.
     pub(super) fn has_resync(&self) -> bool {
         match &self.slots {
             Slots::Each { resyncs, .. } => *resyncs > 0,
@@ -149,7 +154,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Frees unused memory, but keeps a capacity for at least this many messages.
+    /// Frees unused memory, but keeps room for at least `capacity` messages.
     pub(super) fn shrink_to(&mut self, capacity: usize) {
         match &mut self.slots {
             Slots::Each { slots, .. } => slots.shrink_to(capacity),
@@ -158,30 +163,31 @@ impl<K> Waiting<K> {
     }
 }
 
-/// Maps each object to the position of its waiting message.
+/// Maps the name of each object to the queue position of its waiting message.
 #[expect(
     clippy::disallowed_types,
     reason = "pure look-up, its order is never seen"
 )]
 type Positions = std::collections::HashMap<ObjectName, Position>;
 
-/// The position of a message in the queue: the sequence number of the pushed message, and the index of the
-/// event in it.
+/// Position of a message in the queue: the sequence number of the pushed message, then the index of the event
+/// within the pushed message. The index is 0 if the message is not expanded.
 type Position = (u64, u64);
 
-/// A queue with at most one message per object.
+/// A queue that contains at most one message per object.
 ///
-/// A bulk message (a list, a resync, or the initial objects of a listener) remains one message while nothing
-/// else waits. When an event of a single object arrives, the bulk message is expanded into its events, so
-/// that both can be merged. The expansion costs as much as applying the list to the cache.
+/// A bulk message (a list, a resync, or the initial objects of a listener) is kept as one message while no
+/// other message about objects waits. When another message about objects is pushed, the bulk message is
+/// expanded into single events, because only events of single objects can be merged. The expansion costs as
+/// much as applying the list to the cache.
 #[derive_where(Default)]
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of the waiting bulk message, if there is one. No message of a single object waits at the same
-    /// time.
+    /// Position of the bulk message that is not expanded; `None` without such a message. No message about a
+    /// single object waits at the same time.
     whole: Option<Position>,
-    /// Number of slots that are resyncs, which deliver unchanged objects.
+    /// Number of waiting messages that are periodic resyncs, which deliver unchanged objects again.
     resyncs: usize,
 }
 
@@ -231,8 +237,10 @@ impl<K> Merged<K> {
         whole.map_or(0, |slot| self.unfold(slot))
     }
 
-    /// Expands a message into its events, and inserts each event at the position of the message, or merges
-    /// it. Returns the number of events that are not delivered because of a merge.
+    /// Expands a message into its events. Inserts each event at the position of the message, or merges the
+    /// event with the waiting message of the same object.
+    ///
+    /// Returns the number of events that the handler does not receive because of a merge.
     fn unfold(&mut self, slot: Slot<K>) -> u64 {
         let (number, since) = (slot.number, slot.since);
         let mut events = Expansion::new(slot.notification);
@@ -251,8 +259,9 @@ impl<K> Merged<K> {
         never_told
     }
 
-    /// Adds one event, or merges it with the waiting message of the same object. Returns the number of events
-    /// that are not delivered because of the merge.
+    /// Inserts one event at `position`, or merges the event with the waiting message of the same object.
+    ///
+    /// Returns the number of events that the handler does not receive because of the merge.
     fn take_in(&mut self, position: Position, slot: Slot<K>) -> u64 {
         let Some(name) = slot.notification.object_name().cloned() else {
             self.insert(position, slot);

@@ -1,4 +1,7 @@
-//! [`Pruned`] is an object with missing fields: it can be read, but not written back by mistake.
+//! Defines [`Pruned`], an object that may lack fields, and the traits of types whose fields can be pruned.
+//!
+//! A [`Pruned`] object can be read, but not serialized by a user of the library, so that it is not written
+//! back to the server by mistake.
 
 use std::{borrow::Cow, ops::Deref};
 
@@ -43,10 +46,11 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Pruned<K>(K);
 
 impl<K> Pruned<K> {
-    /// Returns the object for modification in a [transform](crate::shared_informer::Builder::transform).
+    /// Returns a mutable reference to the object, for use in a
+    /// [transform](crate::shared_informer::Builder::transform).
     ///
-    /// Call it as `Pruned::get_mut(pod)`, so that it does not hide a method of `K`. Objects in a cache are shared
-    /// and can't be modified this way.
+    /// This is an associated function, called as `Pruned::get_mut(pod)`, so that it does not hide a method of
+    /// `K`. Objects in a cache are shared and can't be modified this way.
     pub fn get_mut(pruned: &mut Self) -> &mut K {
         &mut pruned.0
     }
@@ -60,7 +64,7 @@ impl<K> Deref for Pruned<K> {
     }
 }
 
-/// Returns the kind and metadata of `K`.
+/// Has the Kubernetes kind of `K`, and the metadata of the contained object.
 impl<K: Resource> Resource for Pruned<K> {
     type DynamicType = K::DynamicType;
     type Scope = K::Scope;
@@ -104,9 +108,10 @@ impl<K: Resource> Resource for Pruned<K> {
 
 /// Types whose fields can be pruned.
 ///
-/// The trait is implemented for all types that implement `Serialize`, from which a field can be pruned only
-/// if a write does not lose it, and for all [`Pruned`] types, from which any field can be pruned that does
-/// not identify the object. The trait is sealed.
+/// The trait is sealed, and implemented for two groups of types. From types that implement `Serialize`, only
+/// managed fields and annotations can be pruned, because their objects can be written back to the server.
+/// From [`Pruned`] types, all fields can be pruned except those that identify the object or that selectors
+/// read.
 #[diagnostic::on_unimplemented(
     message = "objects of `{Self}` can't be pruned",
     note = "`Pruned<{Self}>` can: it is for types that are never written back"
@@ -122,13 +127,16 @@ pub trait Prunable {
 /// is sealed, and only the library can call its method.
 #[diagnostic::on_unimplemented(message = "the library can't write `{Self}` as JSON")]
 pub trait Storable {
+    /// Serializes the object. Only the library can call this method, because only the library can construct
+    /// `by`.
+    ///
     /// # Errors
-    /// The serializer can't write a value of this type.
+    /// Returns an error if the serializer can't write a value of this type.
     #[doc(hidden)]
     fn write<S: Serializer>(&self, serializer: S, by: Library) -> Result<S::Ok, S::Error>;
 }
 
-/// Which fields of a type can be pruned.
+/// The set of fields that can be pruned from objects of a type.
 #[doc(hidden)]
 #[expect(
     unnameable_types,
@@ -139,13 +147,15 @@ pub struct Fields(pub(super) Cuttable);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cuttable {
-    /// Only fields that are not lost when the object is written back can be pruned.
+    /// Only managed fields and annotations can be pruned, because objects of the type can be written back to
+    /// the server.
     Dispensable,
     /// All fields can be pruned except those that identify the object or that selectors read.
     AllButIdentity,
 }
 
-/// Proof that the library is the caller of [`Storable::write`]: only the library can construct it.
+/// An argument of [`Storable::write`] that only the library can construct, so that other code can't call the
+/// method.
 #[doc(hidden)]
 #[expect(
     unnameable_types,

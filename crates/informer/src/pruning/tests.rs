@@ -1,4 +1,5 @@
-//! Tests that pruned fields are removed and all other bytes stay the same, in any order of members.
+//! Tests that pruning removes the pruned fields from JSON text and leaves all other bytes unchanged, in any
+//! order of the members.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::Codec;
 
-/// Pruning of a type that is not [`Pruned`].
+/// Creates a pruning of these paths for a type that is not [`Pruned`].
 fn pruning(paths: &[&str]) -> Pruning {
     pruning_of::<Value>(paths).unwrap()
 }
@@ -254,7 +255,7 @@ fn members_are_removed_with_their_commas() {
             "{ \"metadata\" : {\n \"a\" : 1 ,\n \"managedFields\" : [ 1 ] } }",
             "{ \"metadata\" : {\n \"a\" : 1 } }",
         ),
-        // Fields are removed at their own path only.
+        // A field is removed only at its own path.
         (
             r#"{"managedFields":1,"spec":{"managedFields":2}}"#,
             r#"{"managedFields":1,"spec":{"managedFields":2}}"#,
@@ -267,7 +268,7 @@ fn members_are_removed_with_their_commas() {
             r#"{"metadata":{"x":"\"managedFields\":[]"}}"#,
             r#"{"metadata":{"x":"\"managedFields\":[]"}}"#,
         ),
-        // Invalid JSON and other values stay as they are.
+        // Invalid JSON, and JSON that is not an object, is left unchanged.
         (r#"{"metadata":{"a":}"#, r#"{"metadata":{"a":}"#),
         ("7", "7"),
         ("", ""),
@@ -341,8 +342,10 @@ fn object() -> impl Strategy<Value = Value> {
     map(value)
 }
 
-/// The same on a parsed tree: a member is removed if it is pruned, or if the keep-list names neither the member
-/// nor a field above or below it.
+/// Prunes a parsed JSON tree: the reference implementation for the pruning of JSON text.
+///
+/// Removes a member if its path is in `pruned`, or if `kept` contains neither the path of the member nor the
+/// path of a field around or inside the member. An empty `kept` keeps all members.
 fn cut_tree(value: &mut Value, at: &mut Vec<String>, pruned: &[Vec<String>], kept: &[Vec<String>]) {
     let Value::Object(members) = value else {
         return;

@@ -1,4 +1,6 @@
-//! [`DeltaFifo`]: a queue of keys, each with its changes since it was last popped.
+//! Queues changes per key: [`DeltaFifo`] returns a key with all its changes since the key was last popped.
+//!
+//! The queue reads no store by itself: methods that need the stored objects receive them as an argument.
 
 mod popped;
 
@@ -15,7 +17,7 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A queue of keys, each with all its deltas (changes) since it was last popped.
+/// A queue of keys, each with all its deltas (changes) since the key was last popped.
 ///
 /// ```text
 ///   keys:  default/a ── default/b ── shop/c
@@ -26,10 +28,10 @@ use crate::{
 ///
 /// - A new delta of a queued key does not change the key's position. [`pop`](Self::pop) returns all deltas of
 ///   the first key, oldest first.
-/// - Of two consecutive deletions of a key, the queue keeps the one with more information. No other deltas
-///   are merged.
-/// - A list queues its objects, then a [`Deleted::FinalStateUnknown`] with the last known state for each
-///   queued or known object of the source that the list does not contain.
+/// - Of two consecutive deletions of a key, the queue keeps one: the older, unless its final state is
+///   unknown. No other deltas are merged.
+/// - A list queues its objects. It then queues a [`Deleted::FinalStateUnknown`] with the last known state for
+///   each queued or known object of the source that the list does not contain.
 /// - A resync skips keys with queued deltas, so that an old state never follows a newer one.
 ///
 /// The store of known objects is an argument of [`delete`](Self::delete), [`replace`](Queue::replace) and
@@ -44,11 +46,11 @@ pub struct DeltaFifo<K> {
     )]
     items: std::collections::HashMap<ObjectName, Vec<Delta<K>>>,
     keys: VecDeque<Slot>,
-    /// Total number of queued deltas, of all keys.
+    /// Total number of queued deltas over all keys.
     waiting: usize,
     population: Population,
-    /// Sources whose first list is complete, but not reported yet by a batch: it was empty, or it ended in
-    /// the same pop as that of another source.
+    /// Sources whose first list was popped completely, but not reported by a batch yet. Either the list was
+    /// empty, or its last key also completed the first list of another source.
     completed: VecDeque<SourceId>,
     key: Option<KeyFunc<K>>,
     /// Whether the objects of a list are queued as Sync deltas instead of Replaced deltas.
@@ -62,10 +64,10 @@ type KeyFunc<K> = Box<
         + Sync,
 >;
 
-/// An entry in the queue of keys.
+/// An entry of the queue: a key with queued deltas, or a bookmark.
 enum Slot {
     Key(ObjectName),
-    /// The store has reached this revision of the source when all earlier entries are popped.
+    /// The store reaches this revision of the source once all earlier entries are popped and applied.
     Bookmark(SourceId, ResourceVersion),
 }
 
@@ -91,8 +93,8 @@ impl<K> DeltaFifo<K> {
         self
     }
 
-    /// Sets whether the objects of a list are queued as Replaced deltas (the default), or as Sync deltas, as
-    /// before client-go 1.18.
+    /// Sets whether the objects of a list are queued as Replaced deltas, which is the default. If false, the
+    /// objects are queued as Sync deltas, as in client-go before 1.18.
     #[must_use]
     #[doc(alias = "EmitDeltaTypeReplaced")]
     pub fn emit_replaced(mut self, emit_replaced: bool) -> Self {
@@ -120,8 +122,8 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queues one change without a store of known objects, so a deletion of a key that is not queued is
-    /// ignored. Use [`delete`](Self::delete) to pass a store.
+    /// Queues one change, without a store of known objects. A deletion of a key that is not queued is
+    /// therefore ignored. Use [`delete`](Self::delete) to pass a store.
     ///
     /// # Errors
     /// Returns an error if the key function fails. The change is not queued.
@@ -134,7 +136,8 @@ impl<K> DeltaFifo<K> {
         Queue::push(self, delta, &())
     }
 
-    /// Queues a deletion, unless the key is neither queued nor known in the store.
+    /// Queues a deletion if the key is queued, or if `known` contains the object for this source. Ignores all
+    /// other deletions.
     ///
     /// # Errors
     /// Returns an error if the key function fails. The deletion is not queued.
@@ -161,8 +164,9 @@ impl<K> DeltaFifo<K> {
         Ok(())
     }
 
-    /// Removes and returns the first key with all its deltas; `None` if no key is queued. Drops the bookmarks
-    /// before that key; [`pop_batch`](Queue::pop_batch) returns them instead.
+    /// Removes and returns the first key with all its deltas; `None` if no key is queued.
+    ///
+    /// Drops the bookmarks before the key. Use [`pop_batch`](Queue::pop_batch) to receive them.
     #[doc(alias = "Pop")]
     pub fn pop(&mut self) -> Option<Popped<K>> {
         loop {
@@ -174,11 +178,12 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Puts a popped key back at the end of the queue with its deltas, unless the key was queued again in the
+    /// Adds a popped key with its deltas to the end of the queue, unless the key was queued again in the
     /// meantime.
     ///
     /// # Errors
-    /// Returns the argument if the key is already queued with newer changes, or if it has no deltas.
+    /// Returns the argument if the key is already queued with newer changes, or if the argument has no
+    /// deltas.
     #[doc(alias = "ErrRequeue")]
     #[doc(alias = "AddIfNotPresent")]
     pub fn add_if_not_present(&mut self, popped: Popped<K>) -> Result<(), Popped<K>> {
@@ -226,8 +231,11 @@ impl<K> DeltaFifo<K> {
         self.items.is_empty()
     }
 
-    /// Returns whether each source with a list or a change has synced: its first list has been popped, or a
-    /// single change of it was queued before any list. Returns false if nothing was ever queued.
+    /// Returns whether all sources from which a list or a change was queued have synced. Returns false if
+    /// nothing was ever queued.
+    ///
+    /// A source has synced once its first list is popped completely, or once a single change is queued before
+    /// any list.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()
@@ -245,17 +253,18 @@ impl<K> DeltaFifo<K> {
     fn delta_key(&self, delta: &Delta<K>) -> Result<ObjectName, KeyError<K>> {
         match (delta.object(), delta.object_name()) {
             (Some(object), _) => self.key_of(object),
-            // Only the name is known.
+            // A deletion without a state contains only the name of the object.
             (None, Some(name)) => Ok(name.clone()),
-            // A delta without an object is never keyed.
+            // Not called for a delta without a single object, which has no key.
             (None, None) => Ok(ObjectName::cluster("")),
         }
     }
 
-    /// Queues a bookmark: the revision of a source that the store reaches when all current entries are
-    /// popped.
+    /// Queues a bookmark: the store reaches the revision of the source once all current entries are popped
+    /// and applied.
     ///
-    /// If no key follows an earlier bookmark of the source, its revision is raised instead.
+    /// If no key is queued after an earlier bookmark of the source, the revision of the earlier bookmark is
+    /// raised instead.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -288,8 +297,8 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Returns the queued keys of one source that are not in `listed`, each with the deletion to queue, which
-    /// contains the newest queued state.
+    /// Returns the queued keys of one source that are not in `listed`, each with a deletion to queue. The
+    /// deletion contains the newest queued state of the object.
     fn queued_and_gone(
         &self,
         source: SourceId,
@@ -430,7 +439,7 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
         if room == 0 {
             return None;
         }
-        // One unit, or a part of it up to `room`, with the revisions reached before and after it.
+        // Pop the deltas of one key, at most `room` of them, and the bookmarks before and after the key.
         loop {
             match self.keys.pop_front() {
                 Some(Slot::Bookmark(source, revision)) => batch.reached.push((source, revision)),

@@ -1,4 +1,7 @@
-//! [`InOrder`]: a queue that returns every change in the order of arrival, and a list as one change.
+//! Queues changes in the order of arrival: [`InOrder`] returns them in the same order, and a list as one
+//! change.
+//!
+//! The queue never reads the store.
 
 use std::collections::VecDeque;
 
@@ -10,9 +13,9 @@ use crate::{
 
 /// A queue that keeps all changes of all objects in the order in which they were queued.
 ///
-/// A list is queued as one `ReplacedAll` change and applied at once. A resync is queued as one `SyncAll`
-/// change, unless one is already queued. The queue thus never reads the store, and an old state can't follow
-/// a newer one.
+/// A list is queued as one `ReplacedAll` change, which the store applies atomically. A resync is queued as
+/// one `SyncAll` change, unless one is already queued. A resync delivers the states that the store contains
+/// when the `SyncAll` change is applied, so an old state can't follow a newer one.
 #[doc(alias = "RealFIFO")]
 #[doc(alias = "AtomicFIFO")]
 #[derive(Debug)]
@@ -42,7 +45,7 @@ impl<K> InOrder<K> {
         Self::default()
     }
 
-    /// Sets the maximum number of changes per batch, at least 1.
+    /// Sets the maximum number of changes per batch. Zero counts as 1.
     #[doc(alias = "RealFIFOOptions")]
     #[must_use]
     pub fn batch_size(mut self, batch: usize) -> Self {
@@ -50,8 +53,10 @@ impl<K> InOrder<K> {
         self
     }
 
-    /// Returns whether each source with a list or a change has synced: its first list has been popped, or a
-    /// single change of it was queued before any list. Returns false if nothing was ever queued.
+    /// Returns whether all sources from which a list or a change was queued have synced. Returns false if
+    /// nothing was ever queued.
+    ///
+    /// A source has synced once its first list is popped, or once a single change is queued before any list.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()
@@ -77,9 +82,10 @@ impl<K> InOrder<K> {
         })
     }
 
-    /// Returns how many changes at the head of the queue can form one batch: changes of single objects, no
-    /// object twice. Returns 0 if the first change is a list, a resync or a bookmark, which forms a batch of
-    /// its own.
+    /// Returns the number of changes at the head of the queue that can form one batch.
+    ///
+    /// A batch contains changes of single objects, at most one per object, and at most `room`. Returns 0 if
+    /// the first change is a list, a resync or a bookmark, which forms a batch of its own.
     fn batchable(&self, room: usize) -> usize {
         // A shortcut for a single change, which is the usual case.
         if let [only] = self.items.as_slices().0
@@ -162,9 +168,10 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     }
 }
 
-/// Returns the capacity that the queue shrinks to when `left` changes remain; `None` to keep its capacity.
+/// Returns the capacity to which the queue shrinks when `left` changes remain; `None` to keep the current
+/// `capacity`.
 ///
-/// The memory of a burst is thus released, with enough spare capacity that a queue of varying length does not
+/// The memory of a burst is released. Some spare capacity remains, so that a queue of varying length does not
 /// reallocate constantly.
 fn after_burst(capacity: usize, left: usize) -> Option<usize> {
     (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)

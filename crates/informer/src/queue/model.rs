@@ -1,9 +1,9 @@
 //! Property tests that compare each queue with a simple reference implementation.
 //!
-//! After each of a series of random changes, lists, bookmarks, resyncs and pops, the queue and its reference
-//! must have the same deltas, in the same batches and with the same flags. The references implement the
-//! documented rules with a plain list and linear searches. There are two sources, and each name belongs to
-//! one of them, as in an informer of two namespaces.
+//! Each test runs a series of random changes, lists, bookmarks, resyncs and pops. After each operation, the
+//! queue and its reference implementation must contain the same deltas, and must have returned the same
+//! batches with the same flags. The reference implementations use plain lists and linear searches. There are
+//! two sources, and each object name belongs to one source, as in an informer of two namespaces.
 
 mod delta_fifo;
 mod in_order;
@@ -32,14 +32,16 @@ enum Operation {
     Add(usize),
     Update(usize),
     Delete(usize),
-    /// A deletion whose final state is unknown.
+    /// Queues a deletion whose final state is unknown.
     Missing(usize),
-    /// A list of a source, with the names as indices of `NAMES`; a name may occur twice.
+    /// Queues a list of the source with this number. The names are indices of `NAMES`, and a name may occur
+    /// twice.
     List(u32, Vec<usize>),
     Bookmark(u32),
     Resync,
     Pop(usize),
-    /// Pops the deltas of a key and puts them back; if `newer`, after a newer change of the key was queued.
+    /// Pops the deltas of a key and puts them back. If `newer` is set, a newer change of the key is queued
+    /// before the deltas are put back.
     PutBack {
         newer: bool,
     },
@@ -66,7 +68,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..40)
 }
 
-/// The store that the tested queue fills: it contains the objects of all popped changes.
+/// A store to which the tests apply all popped changes. The tested queue reads the known objects from the
+/// store.
 #[derive(Default)]
 struct Cache(BTreeMap<ObjectName, (SourceId, Object<K>)>);
 
@@ -83,7 +86,7 @@ impl Known<K> for Cache {
 }
 
 impl Cache {
-    /// Creates a store that contains these objects before any change is queued.
+    /// Creates a store that contains the objects with these indices of `NAMES`, all at revision 0.
     fn with(names: &BTreeSet<usize>) -> Self {
         let mut cache = Self::default();
         for name in names.iter().map(|name| NAMES[*name]) {
@@ -134,7 +137,7 @@ impl Cache {
     }
 }
 
-/// Returns the change that an operation queues; `None` if the operation is not a single change.
+/// Returns the change that an operation queues; `None` if the operation does not queue a single change.
 fn change(operation: &Operation, revision: u64) -> Option<Delta<K>> {
     let one = |name: usize| object(&format!("{}@{revision}", NAMES[name]));
     let (source, kind) = match operation {
@@ -162,7 +165,7 @@ fn change(operation: &Operation, revision: u64) -> Option<Delta<K>> {
 
 fn replaced(source: u32, names: &[usize], revision: u64) -> Replaced<K> {
     let objects = names.iter().enumerate().map(|(place, name)| {
-        // Each object has its own revision, so that two objects with one name can be told apart.
+        // Each object has its own revision, so that two objects with one name are different.
         object(&format!("{}@{revision}{place}", NAMES[*name]))
     });
     Replaced {
@@ -172,8 +175,8 @@ fn replaced(source: u32, names: &[usize], revision: u64) -> Replaced<K> {
     }
 }
 
-/// A batch in a form that can be compared: both a popped batch and the batch of the reference are converted
-/// to it.
+/// The content of a batch in a comparable form. The batches of the tested queue and of the reference
+/// implementation are converted to this form.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
     deltas: Vec<String>,
@@ -189,8 +192,9 @@ fn unit(batch: &Batch<K>) -> Unit {
     }
 }
 
-/// Counts the remaining items of the first list of each source, as client-go does. A source has synced if it
-/// has an entry here and no items remain.
+/// Counts the items of each source's first list that are not popped yet, by source number.
+///
+/// A source has synced if it has an entry with a count of zero. client-go counts in the same way.
 #[derive(Debug, Default)]
 struct Sync(BTreeMap<u32, usize>);
 
@@ -199,7 +203,7 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// Records a list with `count` items; returns whether it is the first list of the source and empty.
+    /// Records a list with `count` items. Returns whether the list is empty and the first one of the source.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);
@@ -214,7 +218,8 @@ impl Sync {
         !self.0.is_empty() && self.0.keys().all(|source| self.synced(*source))
     }
 
-    /// Records that an item was popped; returns whether it was the last item of the source's first list.
+    /// Records that an item of a source was popped. Returns whether the item was the last one of the source's
+    /// first list.
     fn popped(&mut self, source: u32) -> bool {
         match self.0.get_mut(&source) {
             None | Some(0) => false,

@@ -1,12 +1,12 @@
-//! Runs test scripts against a queue: each line is one operation, and the result is a trace of the popped
-//! batches.
+//! Runs test scripts against a queue, and returns a trace of the popped batches. Each line of a script is one
+//! operation.
 //!
 //! ```text
-//! known a@1 b@1        the content of the store from here on; `known -` is an empty store, `unknown` no store
+//! known a@1 b@1        sets the content of the store; `known -` empties the store
 //! add a@2              also update, delete, tombstone
-//! replace 10: a@2 c@1  a list at revision 10
+//! replace 10: a@2 c@1  queues a list at revision 10
 //! bookmark 11, resync
-//! pop, pop all         pops one batch, or all batches
+//! pop, pop 2, pop all  pops one batch, one batch of at most 2 changes, or all batches
 //! synced?              prints whether the queue has synced
 //! ```
 

@@ -1,4 +1,4 @@
-//! Tests of errors that both queues share.
+//! Tests the text and the cause of the error for list objects without a key.
 
 use super::{
     KeyError, KeyErrors,

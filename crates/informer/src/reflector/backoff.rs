@@ -1,23 +1,24 @@
-//! Computes the pauses after failures. The module does not sleep, and sends no requests.
+//! Computes the pauses between a reflector's attempts, with exponential backoff and jitter.
+//!
+//! The module does not sleep, and sends no requests.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Configures the pauses between failed attempts, which grow exponentially.
+/// Settings of the pauses between failed attempts, which grow exponentially.
 ///
-/// Each pause is uniformly distributed in [d, 2d). `initial` is the first d; every failure doubles d, up to
-/// `cap`. After `reset_after` without a failure, counted from the first success, d is `initial` again. During
-/// an outage d therefore stays at the cap. (client-go measures the time since the last reset, so the pauses
-/// of a long outage start again every two minutes.)
-/// every two minutes.)
+/// Each pause is random, uniformly distributed in [d, 2d). The first d is `initial`. Every failure doubles d,
+/// up to `cap`. A failure resets d to `initial` if there was no other failure for `reset_after`, counted from
+/// the first success. During an outage d therefore stays at the cap. (client-go measures the time since its
+/// last reset, so the pauses of a long outage start at the minimum again every two minutes.)
 #[doc(alias = "BackoffManager")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    /// First lower bound d of a pause. Default: 800 ms, as in client-go's `NewReflectorWithOptions`. Limited
-    /// to `cap`, and never less than 1 ms.
+    /// Lower bound d of the first pause. Default: 800 ms, as in client-go's `NewReflectorWithOptions`.
+    /// Limited to `cap`, and never less than 1 ms.
     pub initial: Duration,
-    /// Maximum of d. Default: 30 s, so that a pause is at most 60 s.
+    /// Maximum of the lower bound d. Default: 30 s, so that a pause is at most 60 s.
     pub cap: Duration,
     /// Time without a failure, counted from the first success, after which d is reset to `initial`. Default:
     /// 2 min.
@@ -48,7 +49,7 @@ pub(crate) struct Backoff {
     /// Time of the first success since the last failure; `None` after a failure.
     healthy_since: Option<Instant>,
     /// Whether the reflector retries at once after the next end of a watch or a list that may be harmless.
-    /// Set at the start, by `reset_after` without a failure, and by an outage.
+    /// Set at the start, after a time of `reset_after` without a failure, and after an outage.
     fresh: bool,
 }
 
@@ -62,7 +63,7 @@ impl Backoff {
         }
     }
 
-    /// Records a success.
+    /// Records that an attempt succeeded.
     pub(crate) fn succeeded(&mut self, now: Instant) {
         self.healthy_since.get_or_insert(now);
     }
@@ -78,16 +79,17 @@ impl Backoff {
 
     /// Records that the server can't be reached or is unavailable, and returns the pause.
     ///
-    /// The end of an outage allows one immediate retry, because the next failure has another cause. Each
-    /// pause of an outage allows at most one such retry, so the number of requests at most doubles.
+    /// The first failure after an outage may be followed by an immediate retry, because this failure has
+    /// another cause than the outage. Each pause of an outage allows at most one such retry, so the number of
+    /// requests at most doubles.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;
         pause
     }
 
-    /// Records an end of a watch or a list that may be harmless, and returns the pause: zero if an immediate
-    /// retry is left.
+    /// Records that a watch or a list ended in a way that may be harmless, and returns the pause. The pause
+    /// is zero if an immediate retry is left.
     pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {

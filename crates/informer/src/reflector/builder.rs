@@ -1,4 +1,4 @@
-//! [`ReflectorBuilder`]: the settings of a standalone reflector.
+//! Builds standalone reflectors, which run without an informer, from their settings.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{object::SourceId, status::StatusWriter, transport::ListerWatcher};
 
-/// Builds a standalone reflector.
+/// Builds a standalone reflector, which runs without an informer.
 ///
 /// [`ReflectorBuilder::into_indexer`] and [`ReflectorBuilder::into_store`] create the reflector.
 #[must_use]
@@ -42,7 +42,7 @@ impl<K: Resource> ReflectorBuilder<K> {
 
     settings_methods!(settings);
 
-    /// Returns a reflector that delivers its changes to a store of your own.
+    /// Returns a reflector that delivers its changes to `store`.
     #[doc(alias = "NewReflectorWithOptions")]
     pub fn into_store<S: ReflectorStore<K>>(self, store: S) -> Reflector<K, S>
     where
@@ -52,8 +52,8 @@ impl<K: Resource> ReflectorBuilder<K> {
         self.into_reported_store(|_| store)
     }
 
-    /// Like [`into_store`](Self::into_store), for a store that reports results in the reflector's status.
-    /// `store` creates the store from the reflector's reporter.
+    /// Returns a reflector as [`into_store`](Self::into_store) does, for a store that reports results in the
+    /// reflector's status. `store` creates the store from the reflector's [`Reporter`].
     pub(crate) fn into_reported_store<S: ReflectorStore<K>>(
         self,
         store: impl FnOnce(&Reporter) -> S,

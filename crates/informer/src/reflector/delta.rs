@@ -1,28 +1,30 @@
-//! [`Delta`]: a change to the objects of a source. A reflector delivers changes in the order in which it
-//! received them.
+//! Defines [`Delta`], a change to the objects of a source.
+//!
+//! A reflector delivers changes to a store or a queue, in the order in which it received them.
 
 use derive_where::derive_where;
 use tokio::time::Instant;
 
 use crate::object::{Deleted, Epoch, Object, ObjectName, ResourceVersion, SourceId};
 
-/// A change to the objects of a source, or a bookmark, as delivered to a store or queued.
+/// A change to the objects of a source, or a bookmark, which a reflector delivers to a store or a queue.
 #[derive(Debug)]
 #[derive_where(Clone)]
 #[non_exhaustive]
 pub struct Delta<K> {
     /// The source of the reflector that received the change.
     pub source: SourceId,
-    /// The change.
+    /// The type and the content of the change.
     pub kind: DeltaKind<K>,
-    /// Time at which the bytes of the change were received, if metrics are enabled.
+    /// Time at which the bytes of the change were received from the server. `None` without metrics, and for
+    /// changes that were not received as one event.
     pub(crate) received: Option<Instant>,
 }
 
-/// The content of a [`Delta`].
+/// The type and the content of a [`Delta`].
 ///
-/// Reflectors create `Added`, `Updated`, `Deleted`, `ReplacedAll` and `Bookmark`. Queues create the others from
-/// these.
+/// Reflectors create `Added`, `Updated`, `Deleted`, `ReplacedAll` and `Bookmark`. Queues create the other
+/// variants.
 #[derive(Debug)]
 #[derive_where(Clone)]
 pub enum DeltaKind<K> {
@@ -32,11 +34,11 @@ pub enum DeltaKind<K> {
     Updated(Object<K>),
     /// The watch sent a deletion, or a relist did not contain the object.
     Deleted(Deleted<K>),
-    /// An item of a list. It may be the same as the known state.
+    /// A list contained the object. The store may already have the same state of the object.
     Replaced(Object<K>),
     /// The periodic resync delivers an unchanged object again.
     Sync(Object<K>),
-    /// A complete list, to be applied atomically.
+    /// A complete list, which the store applies atomically.
     #[doc(alias = "ReplacedAllInfo")]
     ReplacedAll {
         /// All objects of the source.
@@ -73,11 +75,12 @@ pub enum DeltaType {
 }
 
 impl<K> DeltaKind<K> {
-    /// Returns the change with this epoch in every revision that was just received. Revisions of states from
-    /// the store keep their epoch.
+    /// Sets the epoch of all revisions in the change that were received from the server, and returns the
+    /// change. Revisions of states from the store keep their epoch. (A new epoch begins when the server goes
+    /// back to an earlier state.)
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
-            return self; // as everything is that is decoded
+            return self; // decoded revisions have the first epoch
         }
         match self {
             Self::Added(object) => Self::Added(object.in_epoch(epoch)),
@@ -96,7 +99,7 @@ impl<K> DeltaKind<K> {
             Self::Bookmark { revision } => Self::Bookmark {
                 revision: revision.in_epoch(epoch),
             },
-            // These contain states from the store, which have their epoch.
+            // These contain states from the store, which keep their epoch.
             Self::Sync(_) | Self::SyncAll | Self::Deleted(Deleted::FinalStateUnknown { .. }) => {
                 self
             }
@@ -105,7 +108,7 @@ impl<K> DeltaKind<K> {
 }
 
 impl<K> Delta<K> {
-    /// Returns a change from `source`.
+    /// Creates a change of the objects of `source`, without a receive time.
     pub fn new(source: SourceId, kind: DeltaKind<K>) -> Self {
         Self {
             source,
@@ -114,17 +117,18 @@ impl<K> Delta<K> {
         }
     }
 
-    /// Returns an `Added` change from source 0, for stores with one source.
+    /// Creates an `Added` change of source 0, for stores with one source.
     pub fn added(object: Object<K>) -> Self {
         Self::new(SourceId::default(), DeltaKind::Added(object))
     }
 
-    /// Returns an `Updated` change from source 0.
+    /// Creates an `Updated` change of source 0, for stores with one source.
     pub fn updated(object: Object<K>) -> Self {
         Self::new(SourceId::default(), DeltaKind::Updated(object))
     }
 
-    /// Returns a `Deleted` change from source 0, with the last state of the object.
+    /// Creates a `Deleted` change of source 0, for stores with one source. `object` is the last state of the
+    /// object.
     pub fn deleted(object: Object<K>) -> Self {
         Self::new(
             SourceId::default(),
@@ -146,8 +150,8 @@ impl<K> Delta<K> {
         }
     }
 
-    /// Returns the object of the change; `None` if the change has no single object, or if its last state is
-    /// unknown.
+    /// Returns the object of the change. Returns `None` for a list, a `SyncAll` and a bookmark, and for a
+    /// deletion without a known last state.
     pub fn object(&self) -> Option<&Object<K>> {
         match &self.kind {
             DeltaKind::Added(object)
@@ -159,7 +163,7 @@ impl<K> Delta<K> {
         }
     }
 
-    /// Returns the name of the object; `None` if the change is about no single object.
+    /// Returns the name of the changed object; `None` for a list, a `SyncAll` and a bookmark.
     pub fn object_name(&self) -> Option<&ObjectName> {
         match &self.kind {
             DeltaKind::Deleted(deleted) => Some(deleted.object_name()),

@@ -1,4 +1,4 @@
-//! [`ListSteps`]: measures the steps of a list, and logs their durations if the list took long.
+//! Measures the steps of a list, and logs their durations if the list took long.
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ impl ListSteps {
         }
     }
 
-    /// Adds the durations of a page that was just received. `asked` is the time of its request, and
-    /// `answered` the time of its response headers.
+    /// Adds the durations of a page that was just received. `asked` is the time of the page's request, and
+    /// `answered` is the time of its response headers; `None` if no headers arrived.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         let now = Instant::now();
         let answered = answered.unwrap_or(now);
@@ -36,8 +36,9 @@ impl ListSteps {
         self.reading += now.saturating_duration_since(answered);
     }
 
-    /// Logs the durations if the list took long: waiting for responses, reading and decoding, and waiting for
-    /// the store.
+    /// Logs the durations of waiting for responses, of reading and decoding, and of waiting for the store.
+    /// Logs nothing if the list took at most [`LONG`]. `handed_on` is whether the store has accepted the
+    /// list.
     pub(super) fn end(&self, reflector: &str, expects: &str, objects: usize, handed_on: bool) {
         let total = self.begun.elapsed();
         if total <= LONG {

@@ -1,4 +1,4 @@
-//! State machine that decides which request follows each response. It does no I/O, and does not see objects.
+//! Decides which request follows each response: a state machine without I/O, which does not see objects.
 //!
 //! Revision in each request; client-go's names are in parentheses:
 //!
@@ -10,20 +10,20 @@
 //! | first request for a store that was filled before | a watch at the revision of its content |
 //! | first request after the kind is served again | the last revision seen |
 //! | relist, LIST or streaming | the last revision seen (`lastSyncResourceVersion`), so never an older state |
-//! | after Expired or `TooLarge` from a LIST or a streaming list (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
+//! | after Expired or `TooLarge` from a LIST or a streaming list (`isLastSyncResourceVersionUnavailable`) | `""`, at once, but only once per attempt |
 //! | a watch expired at a revision at which an earlier watch expired, or sent data that was unreadable or rejected by the store | `""` |
 //! | a watch expired, or sent unreadable or rejected data, and a LIST in pages follows, which would return exactly that state | `""` |
 //! | watch | the last revision seen |
 //!
-//! In the tables below, "a list" is a streaming list (a watch with `sendInitialEvents`) if the options request it
-//! and the server is not known to reject it. "If healthy" means at once for the first such end after a healthy
-//! period, otherwise after a pause. The end of an outage counts as healthy too: each pause of an outage allows one
-//! retry at once, because the next failure has another cause.
+//! In the tables below, "a list" is a streaming list (a watch with `sendInitialEvents`) if the options
+//! request one and the server is not known to reject it. "If healthy" means at once for the first such end
+//! after a healthy period, otherwise after a pause. The end of an outage counts as healthy too: each pause of
+//! an outage allows one retry at once, because the next failure has another cause.
 //!
 //! | a streaming list | is followed by |
 //! | --- | --- |
-//! | sent its end bookmark (`k8s.io/initial-events-end`) | the watch that it continues as |
-//! | 429 at open or inside, rejected with `Retry-After`, or connection refused | the same, after a pause |
+//! | sent its end bookmark (`k8s.io/initial-events-end`) | a watch: the same request continues |
+//! | 429 at open or inside, rejected with `Retry-After`, or connection refused | the same streaming list, after a pause |
 //! | 410 or `TooLarge`, at open or inside, at a revision | a streaming list at `""`, at once |
 //! | sent an end bookmark older than the requested revision | a list at `""`, at once if healthy |
 //! | complete without objects, and the cache has some | LIST at `""`, at once, whose result is applied |
@@ -31,11 +31,11 @@
 //! | rejected otherwise (401, 403, 404, 5xx), an error inside, something unreadable | LIST, at once |
 //! | no new object for `TimeoutConfig::initial_events`, and no end bookmark | LIST, at once; streaming again an hour later |
 //! | lasted as long as any watch, without an end bookmark | LIST, at once; streaming again an hour later |
-//! | closed before its end bookmark | another one, at once if healthy |
-//! | connection broken, no response, 410 or `TooLarge` at `""` | another one, after a pause |
-//! | closed or failed as in the last two rows, for the third time in a row | LIST, at once; streaming again an hour later |
-//! | the store rejected its objects | another one, after a pause |
-//! | a relist request before its end, and it has left known objects undecoded (a LIST too) | another one at `""`, at once if healthy |
+//! | closed before its end bookmark | another streaming list, at once if healthy |
+//! | connection broken, no response, 410 or `TooLarge` at `""` | another streaming list, after a pause |
+//! | closed or failed as in the two rows above, for the third time in a row | LIST, at once; streaming again an hour later |
+//! | the store rejected its objects | another streaming list, after a pause |
+//! | complete (or a LIST is), but a consistency check requested a list meanwhile, and known objects were not decoded | another list at `""`, at once if healthy |
 //!
 //! | a watch | is followed by |
 //! | --- | --- |
@@ -51,16 +51,16 @@
 //! | broken (reset, cut inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
 //! | ended with another error, with something unreadable, or with an event of an unknown type | a list, after a pause |
 //! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
-//! | closed | the same watch, at once (after a pause if it was the second within a second) |
+//! | closed | the same watch, at once (after a pause if it is the second in a row that lasted less than a second) |
 //! | closed by the reflector, because the store accepted nothing | the same watch, at once |
 //! | open when its probe shows that the server has gone back, or may have | a list at `""`, at once |
-//! | a relist request, because a consistency check found a difference | a list at `""`, at once if healthy |
+//! | closed by the reflector, because a consistency check found a difference | a list at `""`, at once if healthy |
 //!
-//! A probe requests one object, not older than the last revision. It is sent before a watch is resumed that lost
-//! its connection, was closed early, was refused a connection, was rejected with 502, 503 or 504, or received no
-//! response headers: at most once a minute. A probe that is due later is sent in parallel to the open watch. A 401
-//! requires no probe: credentials are unrelated to the server's history. No probe is sent if [`RollbackDetection`]
-//! is disabled, or if the source need not support revisions in requests.
+//! A probe requests one object, not older than the last revision. A probe is sent, at most once a minute,
+//! before the next watch if the last watch lost its connection, was closed early, was refused a connection,
+//! was rejected with 502, 503 or 504, or received no headers. A probe that is due later is sent in parallel
+//! to the open watch. A 401 requires no probe: credentials are unrelated to the server's history. No probe is
+//! sent if [`RollbackDetection`] is disabled, or if the source need not support revisions in requests.
 //!
 //! | the probe | is followed by |
 //! | --- | --- |
@@ -69,10 +69,10 @@
 //! | connection refused | the same probe, after a pause |
 //! | 401, 429, 502, 503, 504, connection broken, no response | the watch, after a pause; another probe a minute after that, then two, four, up to an hour |
 //! | rejected otherwise | the watch, at once |
-//! | in parallel to an open watch, fails in any way except the second row of this table | the watch continues; if it ends within the pause, the rest of the pause follows |
+//! | failed in parallel to an open watch, other than in the second row of this table | the watch continues; if it ends within the pause, the rest of the pause follows |
 //!
 //! Some responses show that the server has gone back (was restored from a backup), or may have. The next list
-//! then starts another [`Epoch`](crate::object::Epoch): it is applied whatever its revisions are.
+//! then starts another [`Epoch`](crate::object::Epoch): the list is applied, whatever its revisions are.
 //!
 //! | observation | meaning |
 //! | --- | --- |
@@ -80,7 +80,7 @@
 //! | a probe, a list or an end bookmark older than the last revision | the server has gone back |
 //! | any other event, or a bookmark, below the last revision | nothing: an aggregated API server may send old objects late; a probe decides |
 //! | `TooLarge`, for any request | nothing yet: the server lags behind, or the list that follows is older |
-//! | a relist request, also one that arrives while a list is in progress | the server may have gone back; waits and pending writes continue |
+//! | a list requested by a consistency check, even during another list | the server may have gone back; waits and pending writes continue |
 //! | an earlier reflector of the source, which may have observed any of these | the server may have gone back |
 
 use std::time::Duration;
@@ -110,15 +110,18 @@ pub(crate) const PAGE_SIZE: u32 = 500;
 /// Minimum server-side timeout that a watch requests: `defaultMinWatchTimeout` of client-go.
 pub(crate) const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(5 * 60);
 
-/// Duration below which a closed watch counts as very short. If it also sent no event, it counts as failed.
+/// Duration below which a closed watch counts as very short. A very short watch without an event counts as
+/// failed.
 pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 
-/// The next step of the reflector.
+/// The next step of the reflector, which the caller executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Request a page of a list. Drop all staged objects of an earlier attempt before the `first` page.
+    /// Request a page of a list. If `first` is set, first drop all objects that an earlier attempt has
+    /// staged.
     List { options: ListOptions, first: bool },
-    /// Send the staged list to the store, and call [`Machine::replaced`] once it is accepted.
+    /// Send the staged list to the store, and call [`Machine::replaced`] once the store has accepted the
+    /// list.
     Replace(ResourceVersion),
     /// Open a streaming list. Drop all staged objects.
     Stream(ListOptions),
@@ -130,63 +133,64 @@ pub(crate) enum Action {
     Sleep(Duration),
 }
 
-/// How a watch ended.
+/// The reason why a watch or a streaming list ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchEnd<'a> {
     /// The server did not open the watch.
     Refused(&'a Error),
     /// The response headers did not arrive within [`Machine::headers_allowed`].
     Unanswered(&'a Error),
-    /// An error inside the stream: from the server, the transport or the store, or unreadable data.
+    /// An error inside the stream: from the server, the transport or the store, or because data was
+    /// unreadable.
     Error(&'a Error),
     /// The connection broke, or counts as broken after a timeout.
     Broken(&'a Error),
     /// The end bookmark of a streaming list did not arrive in time.
     Overdue(&'a Error),
-    /// The store did not accept a change in time, so the watch was closed.
+    /// The reflector closed the watch, because the store did not accept a change in time.
     StoreFull,
-    /// The response body ended without an error, this long after the request.
+    /// The server ended the response body without an error. The duration is the time since the request.
     Closed(Duration),
     /// A consistency check requested a list, because the store differs from the server.
     RelistRequested,
-    /// A streaming list ended without objects, and the cache has some.
+    /// A streaming list is complete without objects, although the cache has some.
     Unconfirmed,
 }
 
-/// The step after a pause.
+/// The operation that follows a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     List,
     Watch,
 }
 
-/// The current operation of the reflector, with its state.
+/// The current operation of the reflector, with the data that the operation needs.
 #[derive(Debug)]
 enum State {
-    /// Nothing has been requested.
+    /// No request was sent yet.
     Idle,
-    /// A LIST, until the store has accepted it.
+    /// A LIST, from its first request until the store has accepted the list.
     Listing(Box<Listing>),
-    /// A streaming list, until the store has accepted it.
+    /// A streaming list, from its request until the store has accepted the list.
     Streaming(Stream),
-    /// A watch, from its request on.
+    /// A watch, from its request until it ends.
     Watching(Watch),
-    /// A probe before a watch. A probe in parallel to a watch belongs to no state.
+    /// A probe before a watch. A probe in parallel to an open watch does not change the state.
     Probing,
-    /// A pause.
+    /// A pause before the next operation.
     Pausing(Next),
 }
 
 #[derive(Debug)]
 struct Listing {
     pager: Pager,
-    /// Whether this is the immediate retry at `""`, which each attempt makes at most once.
+    /// Whether this list is the immediate retry at revision `""`. An attempt makes at most one such retry.
     retried_unset: bool,
 }
 
 #[derive(Debug)]
 struct Watch {
-    /// Server-side timeout in the request.
+    /// Server-side timeout that the watch requested.
     lasts: Duration,
     /// Whether events of this watch advance the last revision; see [`Machine::observe`].
     advances: bool,
@@ -195,8 +199,8 @@ struct Watch {
 /// Properties of the server that its responses have shown.
 #[derive(Debug, Default)]
 struct Server {
-    /// Whether a list at `"0"` had several pages, as on a server without watch cache: later lists have pages
-    /// too.
+    /// Whether a list at `"0"` had several pages, as on a server without watch cache. Later lists are then
+    /// requested in pages too.
     pages_at_zero: bool,
     /// Whether the server has sent a bookmark.
     sends_bookmarks: bool,
@@ -214,7 +218,7 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Time before which no further watch is requested, after a failed probe of an open watch.
+    /// Time before which no further watch is requested, because a probe of an open watch failed.
     held_until: Option<Instant>,
     /// Whether a watch was opened since the last list, perhaps by an earlier reflector.
     has_watched: bool,
@@ -240,7 +244,7 @@ impl Machine {
         }
     }
 
-    /// Returns the first request.
+    /// Returns the first request of the reflector.
     pub(crate) fn start(&mut self, now: Instant) -> Action {
         if self.has_watched {
             return self.watch();
@@ -261,11 +265,11 @@ impl Machine {
         }
     }
 
-    /// Returns the step after a page: the request for the next one, or the delivery of the complete list.
+    /// Returns the step after a page: the request for the next page, or the delivery of the complete list.
     ///
     /// # Errors
-    /// The server repeats a continue token. The caller reports the error, and passes it to
-    /// [`Machine::list_failed`].
+    /// Returns an error if the server repeats a continue token. The caller reports the error, and passes it
+    /// to [`Machine::list_failed`].
     pub(crate) fn page(&mut self, end: &ListEnd) -> Result<Action, Error> {
         let State::Listing(listing) = &mut self.state else {
             return Ok(self.list());
@@ -304,7 +308,7 @@ impl Machine {
         self.backoff.succeeded(now);
     }
 
-    /// Returns the step after a list, or one of its pages, has failed.
+    /// Returns the step after the failure of a list, or of one of its pages.
     pub(crate) fn list_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -327,8 +331,8 @@ impl Machine {
         self.pause(error, now, Next::List)
     }
 
-    /// Records that the server has opened the watch. A streaming list is a success only after its end
-    /// bookmark.
+    /// Records that the server has opened the watch or the streaming list. A streaming list counts as a
+    /// success only after its end bookmark.
     pub(crate) fn watch_opened(&mut self, now: Instant) {
         if let State::Streaming(stream) = &mut self.state {
             stream.opened(now);
@@ -339,8 +343,8 @@ impl Machine {
         }
     }
 
-    /// Returns the maximum time between events or bookmarks of a watch; `None` before the server's first
-    /// bookmark.
+    /// Returns the maximum time between two events or bookmarks of a watch; `None` until the server has sent
+    /// its first bookmark.
     pub(crate) fn silence_allowed(&self) -> Option<Duration> {
         let silence = self.options.timeouts().silence;
         self.server.sends_bookmarks.then_some(silence)
@@ -354,9 +358,9 @@ impl Machine {
     /// Records that the store has accepted an event; `revision` is `None` if the event's revision is
     /// unreadable.
     ///
-    /// An older revision has no effect, because it does not show the position of the watch. A watch from `""`
-    /// or `"0"` begins with existing objects in any order of revision, so revisions count only from the first
-    /// event of another type than Added.
+    /// A revision below the last one has no effect, because it does not show the position of the watch. A
+    /// watch from `""` or `"0"` begins with existing objects in any order of revision, so revisions count
+    /// only from the first event of another type than Added.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.server.sends_bookmarks |= *kind == FrameKind::Bookmark;
         let State::Watching(watch) = &mut self.state else {
@@ -386,8 +390,8 @@ impl Machine {
         }
     }
 
-    /// Returns the next step: at once for the first harmless end after a healthy period, otherwise after a
-    /// pause.
+    /// Returns the step to `next`: without a pause after the first harmless end since a healthy period,
+    /// otherwise after a pause.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {
@@ -437,7 +441,7 @@ impl Machine {
             resource_version = ResourceVersion::ZERO;
         }
         let own_size = Some(self.options.page_size()).filter(|size| *size > 0);
-        // Pages at a revision return exactly that state, and a watch from this one fails again.
+        // A list in pages returns exactly the state at its revision, and a watch from `stuck_at` fails again.
         let in_pages = own_size.is_some() || self.server.pages_at_zero;
         if in_pages && self.history.is_stuck_at(&resource_version) {
             resource_version = ResourceVersion::UNSET;
@@ -472,7 +476,7 @@ impl Machine {
         })
     }
 
-    /// Returns a random server-side timeout, and the options common to all watches, which contain this
+    /// Returns a random server-side timeout, and the options that all watches have in common, including this
     /// timeout.
     fn watch_options(&mut self) -> (Duration, ListOptions) {
         let min = self.options.watch_timeout_min().max(WATCH_TIMEOUT_MIN);

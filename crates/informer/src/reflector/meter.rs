@@ -1,4 +1,4 @@
-//! [`ReflectorMeter`]: reports metrics of the lists and watches of one reflector.
+//! Reports metrics of the lists and watches of one reflector.
 
 use tokio::time::Instant;
 
@@ -12,12 +12,12 @@ use crate::{
 /// Reports the metrics of one reflector, which has one list or one watch at a time.
 pub(super) struct ReflectorMeter {
     meter: Meter,
-    /// Start time of the current list and its immediate repetitions; `None` without a list or without
-    /// metrics.
+    /// Start time of the current list, which includes its immediate repetitions; `None` without a list or
+    /// without metrics.
     listing: Option<Instant>,
-    /// Reason of the next list, for the metric of relists; `None` before the first failure.
+    /// Reason of the next list, for the metric of relists; `None` if the next list is the first.
     reason: Option<RelistReason>,
-    /// Time at which the bytes of the events in progress were received.
+    /// Time at which the bytes of the current events were received; `None` without metrics.
     received: Option<Instant>,
 }
 
@@ -33,7 +33,8 @@ impl ReflectorMeter {
         }
     }
 
-    /// Records that a LIST or a streaming list begins. An immediate repetition has no effect.
+    /// Records that a LIST or a streaming list begins. An immediate repetition of the current list has no
+    /// effect.
     pub(super) fn list_begins(&mut self) {
         if self.listing.is_some() {
             return;
@@ -44,8 +45,10 @@ impl ReflectorMeter {
         }
     }
 
-    /// Records that the store has accepted the current list, or that the list has failed. Without a current
-    /// list, this has no effect.
+    /// Records that the store has accepted the current list, or that the list has failed. `items` is the
+    /// number of listed objects.
+    ///
+    /// Has no effect without a current list.
     pub(super) fn list_ended(&mut self, items: usize, accepted: bool) {
         let Some(began) = self.listing.take() else {
             return;
@@ -60,7 +63,8 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records that the server has not opened a watch.
+    /// Records that the server has not opened a watch, and the class of the error as the reason of the next
+    /// list.
     pub(super) fn watch_refused(&mut self, class: Class) {
         self.reason = Some(RelistReason::after_refusal(class));
     }
@@ -82,8 +86,8 @@ impl ReflectorMeter {
         self.meter.observe(|| Observed::WatchOpened);
     }
 
-    /// Records the end of a watch. `asked` is the time of its request, and `error` is the class of its error,
-    /// if there was one.
+    /// Records the end of a watch. `asked` is the time of the watch's request, `events` is the number of
+    /// received events, and `error` is the class of the error with which the watch ended, if there was one.
     pub(super) fn watch_ended(&mut self, asked: Instant, events: u64, error: Option<Class>) {
         if let Some(class) = error {
             self.reason = Some(RelistReason::after_watch(class));
@@ -95,12 +99,12 @@ impl ReflectorMeter {
         });
     }
 
-    /// Returns the current time, if metrics are enabled.
+    /// Returns the current time; `None` if metrics are disabled.
     pub(super) fn now(&self) -> Option<Instant> {
         self.meter.now()
     }
 
-    /// Sets the time at which the bytes of the next events were received.
+    /// Sets the time at which the bytes of the next events were received; `None` without metrics.
     pub(super) fn received(&mut self, at: Option<Instant>) {
         self.received = at;
     }
@@ -118,8 +122,8 @@ impl ReflectorMeter {
         });
     }
 
-    /// Returns the change with its receive time. A complete list has none, because it is received over some
-    /// time.
+    /// Returns the change with the receive time of the current events. A complete list has no receive time,
+    /// because its bytes arrive over a longer time.
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {
         if !matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
             delta.received = self.received;

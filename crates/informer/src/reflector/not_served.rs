@@ -1,13 +1,13 @@
-//! [`NotServed`]: whether the server responds that it does not serve a kind.
+//! Records whether the server responds that it does not serve the kind of an informer's objects.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Flag that is set while the server responds with 404 to requests for the kind.
+/// Flag that is set while the server responds with 404 to requests for the kind of an informer's objects.
 ///
-/// The next successful list or watch clears the flag. All sources of an informer share the flag, because they
-/// have the same kind.
+/// The next successful list or watch clears the flag. All sources of the informer share the flag, because
+/// they have the same kind.
 #[derive(Clone, Default)]
 pub(crate) struct NotServed(Arc<watch::Sender<bool>>);
 

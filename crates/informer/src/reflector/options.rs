@@ -1,18 +1,18 @@
-//! Options for the requests of a reflector, and their setters.
+//! Defines the options for the requests of a reflector, and their setters.
 //!
-//! The table below defines the type, the default and the name in errors of each option. `request_methods!`
-//! defines and documents the setters of the options, which every builder has.
+//! The table below defines the type and the default of each option, and its name in error messages.
+//! `request_methods!` defines and documents the setters of the options, which every builder has.
 //!
-//! An option that was not set is `None`, so that the options of one informer can override common ones
-//! ([`RequestOptions::or`]).
+//! An option that was not set is `None`. The options of one informer can therefore override the options that
+//! are common to all informers ([`RequestOptions::or`]).
 
 use std::time::Duration;
 
 use super::{BackoffConfig, InitialList, RollbackDetection, TimeoutConfig};
 use crate::limits::Limits;
 
-/// Defines a struct of options from a table with the name, the type, the default, and the name in errors of
-/// each option.
+/// Defines a struct of options from a table. A row of the table contains the name, the type and the default
+/// of an option, and its name in error messages.
 macro_rules! options {
     (
         $(#[$attribute:meta])*
@@ -31,13 +31,13 @@ macro_rules! options {
                 }
             )*
 
-            /// Returns these options; an option that is not set has its value in `general`.
+            /// Returns these options, in which each unset option is replaced by its value in `general`.
             pub(crate) fn or(self, general: Self) -> Self {
                 Self { $($name: self.$name.or(general.$name),)* }
             }
 
-            /// Returns the name of the first option that differs from `other`, for errors; `None` if all are
-            /// equal.
+            /// Returns the name, for error messages, of the first option that differs from `other`; `None` if
+            /// all options are equal.
             pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
                 let differ = [$(($called, self.$name != other.$name)),*];
                 differ.into_iter().find_map(|(called, differs)| differs.then_some(called))
@@ -48,7 +48,7 @@ macro_rules! options {
 pub(crate) use options;
 
 options! {
-    /// Options for the requests of a reflector.
+    /// Options for the requests of a reflector. An option that is not set has its default.
     RequestOptions {
         page_size: u32 = 0, "page size";
         watch_timeout_min: Duration = Duration::ZERO, "minimum watch timeout";
@@ -61,17 +61,19 @@ options! {
     }
 }
 
-/// Defines the setters of [`RequestOptions`] in a builder. `path` names the builder's field with the options.
+/// Defines the setters of [`RequestOptions`] in a builder. `path` is the field of the builder that contains
+/// the options.
 macro_rules! request_methods {
     ($($path:ident).+) => {
         /// Sets the number of objects per page of a list. Zero restores the default.
         ///
         /// By default, [`InitialList::Pages`](crate::reflector::InitialList) requests pages of 500 objects.
-        /// [`InitialList::List`](crate::reflector::InitialList) requests them too with `resourceVersion=0`,
-        /// but an API server with a watch cache ignores the page size there.
+        /// [`InitialList::List`](crate::reflector::InitialList) also requests pages of this size with
+        /// `resourceVersion=0`, but an API server with a watch cache then ignores the page size.
         ///
-        /// With a page size, `InitialList::List` requests pages at a revision. The API server reads these from
-        /// etcd instead of its watch cache, which is much more expensive for it.
+        /// If a page size is set, `InitialList::List` also requests pages at other revisions. The API server
+        /// reads these pages from etcd instead of its watch cache, which is much more expensive for the
+        /// server.
         #[doc(alias = "WatchListPageSize")]
         pub fn page_size(mut self, objects: u32) -> Self {
             self.$($path).+.page_size = Some(objects);
@@ -80,26 +82,27 @@ macro_rules! request_methods {
 
         /// Sets the minimum server-side timeout of a watch.
         ///
-        /// Each watch requests a random timeout between one and two times this value, in whole seconds. Values
-        /// below 5 minutes count as 5 minutes.
+        /// Each watch requests a random timeout between one and two times this value, in whole seconds.
+        /// Values below 5 minutes count as 5 minutes.
         #[doc(alias = "MinWatchTimeout")]
         pub fn watch_timeout_min(mut self, timeout: ::std::time::Duration) -> Self {
             self.$($path).+.watch_timeout_min = Some(timeout);
             self
         }
 
-        /// Sets how long a watch that fails with an internal error (HTTP 500, `InternalError`) is resumed.
+        /// Sets the time for which a watch that fails with an internal error (HTTP 500, `InternalError`) is
+        /// resumed instead of followed by a list.
         ///
-        /// Within this time after the first of a series of such errors, the watch is opened again from the last
-        /// revision. Later errors are followed by a list. A minute without such an error ends the series. With
-        /// zero, the default, every such error is followed by a list.
+        /// Within this time after the first of a series of such errors, the watch is opened again from the
+        /// last revision. Later errors are followed by a list. A minute without such an error ends the
+        /// series. With zero, the default, every such error is followed by a list.
         #[doc(alias = "MaxInternalErrorRetryDuration")]
         pub fn internal_error_retry(mut self, budget: ::std::time::Duration) -> Self {
             self.$($path).+.internal_error_retry = Some(budget);
             self
         }
 
-        /// Sets the pauses after failed requests.
+        /// Sets the pauses between failed attempts.
         pub fn backoff(mut self, backoff: crate::reflector::BackoffConfig) -> Self {
             self.$($path).+.backoff = Some(backoff);
             self
@@ -111,7 +114,8 @@ macro_rules! request_methods {
             self
         }
 
-        /// Sets the limits of the server's responses. See [`Limits`](crate::limits::Limits) for the defaults.
+        /// Sets the limits for the server's responses. See [`Limits`](crate::limits::Limits) for the
+        /// defaults.
         pub fn limits(mut self, limits: crate::limits::Limits) -> Self {
             self.$($path).+.limits = Some(limits);
             self
@@ -119,9 +123,9 @@ macro_rules! request_methods {
 
         /// Sets how the reflector requests all objects: at the start, and whenever a watch can't be resumed.
         ///
-        /// By default, it requests pages of the newest state, which costs the server least.
-        /// [`InitialList::List`](crate::reflector::InitialList) is for servers before Kubernetes 1.34, whose watch
-        /// cache does not serve pages.
+        /// By default, the reflector requests pages of the newest state, which costs the server least.
+        /// [`InitialList::List`](crate::reflector::InitialList) is for servers before Kubernetes 1.34, whose
+        /// watch cache does not serve pages.
         pub fn initial_list(mut self, initial_list: crate::reflector::InitialList) -> Self {
             self.$($path).+.initial_list = Some(initial_list);
             self
@@ -129,8 +133,8 @@ macro_rules! request_methods {
 
         /// Sets whether the reflector detects a server that was restored from a backup. Enabled by default.
         ///
-        /// See [`RollbackDetection`](crate::reflector::RollbackDetection) for the costs, and for servers that
-        /// require disabling it.
+        /// See [`RollbackDetection`](crate::reflector::RollbackDetection) for the costs, and for servers for
+        /// which the detection must be disabled.
         pub fn rollback_detection(
             mut self,
             detection: crate::reflector::RollbackDetection,

@@ -1,5 +1,7 @@
-//! Decides when a probe is due, and sends it. A probe is a request for one object that shows whether the
-//! server has gone back to an earlier state. The caller passes the current time.
+//! Decides when a probe is due, and sends probes.
+//!
+//! A probe is a request for one object that shows whether the server has gone back to an earlier state. The
+//! module does not read the clock: the caller passes the current time.
 
 use std::time::Duration;
 
@@ -16,20 +18,21 @@ use crate::{
 /// Minimum interval between two probes, so that an unstable connection does not cause load.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum delay of a probe after failed probes; each failure doubles the delay. A failed probe delays the
-/// watch by the time of its request, and by a pause.
+/// Maximum delay of the next probe after failed probes. Each failed probe doubles the delay, because a failed
+/// probe delays the watch by the time of its request and by a pause.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
 /// Schedule of the probes of one reflector.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     is_enabled: bool,
-    /// Whether a watch ended in a way that a restart of the server can cause, and no probe was answered since.
+    /// Whether a watch ended in a way that a restart of the server can cause, and no probe was answered
+    /// since.
     is_required: bool,
     order: Order,
     /// Time before which no probe is due; `None` before the first probe.
     not_before: Option<Instant>,
-    /// Delay that the last failed probe caused; zero after a response or a list.
+    /// Delay of the next probe after the last failed probe; zero after an answered probe or a list.
     put_off: Duration,
 }
 
@@ -40,7 +43,8 @@ enum Order {
     Ordered,
     /// An event below the last revision has arrived, and no probe was answered since.
     Suspected,
-    /// A probe was answered after such an event. Further such events require no probe.
+    /// A probe was answered after an event below the last revision. Further events of this kind require no
+    /// probe.
     Unordered,
 }
 
@@ -52,7 +56,7 @@ impl Probe {
         }
     }
 
-    /// Disables probes.
+    /// Disables all probes of the reflector.
     pub(super) fn disable(&mut self) {
         self.is_enabled = false;
     }
@@ -79,20 +83,21 @@ impl Probe {
         self.due_at(now).is_some_and(|due| now >= due)
     }
 
-    /// Returns when the required probe is due, which may be the current time; `None` if none is required.
+    /// Returns the time at which the required probe is due; `None` if no probe is required. The result is
+    /// `now` if no probe was sent yet.
     pub(super) fn due_at(&self, now: Instant) -> Option<Instant> {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
 
-    /// Delays the next probe after a temporary failure. The delay begins at `watched`, the time at which the
-    /// watch resumes.
+    /// Delays the next probe after a probe has failed temporarily. The delay begins at `watched`, the time at
+    /// which the watch resumes.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
     }
 
-    /// Records that a probe was answered, or failed permanently. Returns whether the events count as
-    /// unordered from here on, because an event below the last revision required the probe.
+    /// Records that a probe was answered, or failed permanently. Returns true if the probe was required by an
+    /// event below the last revision; the events of the source then count as unordered until the next list.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;
@@ -104,7 +109,7 @@ impl Probe {
         was_suspected
     }
 
-    /// Resets the state after a list: no probe is required.
+    /// Resets the schedule after a list: no probe is required.
     pub(super) fn listed(&mut self) {
         self.is_required = false;
         self.order = Order::Ordered;
@@ -135,7 +140,7 @@ pub(crate) async fn read_probe(
     while let Ok(Some(chunk)) = body.next(None).await {
         splitter.feed(chunk?, &mut items)?;
         items.clear();
-        // Lets the caller cancel, however fast bytes arrive.
+        // Lets the caller cancel, even if bytes arrive without interruption.
         tokio::task::coop::consume_budget().await;
     }
     Ok(splitter.finish()?.resource_version.as_str().into())
@@ -150,7 +155,7 @@ mod tests {
     use super::*;
     use crate::transport::{Class, Response};
 
-    /// A source that returns this list for every request.
+    /// A test source that responds with this text to every LIST.
     struct Says(&'static str);
 
     impl ListerWatcher for Says {

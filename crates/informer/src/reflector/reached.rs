@@ -1,4 +1,4 @@
-//! [`Reached`]: the revision that one reflector of a source passes to the next.
+//! Passes the revision that one reflector of a source has reached to the next reflector of the source.
 
 use std::sync::Arc;
 
@@ -6,8 +6,10 @@ use parking_lot::Mutex;
 
 use crate::object::ResourceVersion;
 
-/// Revision up to which the store has accepted the changes of one source. All reflectors that run for the
-/// source, one after the other, share it. Unset before the first list. Each reflector sets it on drop.
+/// Revision up to which the store has accepted the changes of one source; unset before the first list.
+///
+/// All reflectors that run for the source, one after the other, share this value. Each reflector sets the
+/// value on drop.
 #[derive(Clone, Default)]
 pub(crate) struct Reached(Arc<Mutex<ResourceVersion>>);
 

@@ -1,5 +1,5 @@
-//! Channel between a consistency check and a reflector. The check requests lists, and reads whether the
-//! reflector has an open watch.
+//! Connects a consistency check with a reflector. The check requests lists, and reads whether the reflector
+//! has an open watch.
 
 use std::sync::{
     Arc,
@@ -10,13 +10,13 @@ use tokio::sync::watch;
 
 use crate::metrics::RelistReason;
 
-/// The consistency check's end of the channel: requests lists from the reflector.
+/// The consistency check's end of the channel, which requests lists from the reflector.
 pub(crate) struct RelistRequest {
     reason: watch::Sender<Option<RelistReason>>,
     is_watching: Arc<AtomicBool>,
 }
 
-/// The reflector's end of the channel: receives requests for lists. The default value never receives a
+/// The reflector's end of the channel, which receives requests for lists. The default value never receives a
 /// request.
 #[derive(Clone, Default)]
 pub(crate) struct RelistSignal {
@@ -39,8 +39,8 @@ impl RelistRequest {
         (request, signal)
     }
 
-    /// Requests a list. The reflector receives the request while it watches. A list that the reflector
-    /// completes before then fulfils the request.
+    /// Requests a list. The reflector receives the request while it watches. If the reflector completes
+    /// another list before that, this list fulfils the request.
     pub(crate) fn send(&self, reason: RelistReason) {
         self.reason.send_replace(Some(reason));
     }
@@ -69,8 +69,8 @@ impl RelistSignal {
         }
     }
 
-    /// Removes the pending request, and returns its reason. The caller is about to apply a complete list,
-    /// which fulfils the request.
+    /// Removes the pending request, and returns its reason; `None` if no request is pending. The caller is
+    /// about to apply a complete list, which fulfils the request.
     pub(super) fn take(&mut self) -> Option<RelistReason> {
         let receiver = self.reason.as_mut()?;
         if !receiver.has_changed().unwrap_or_default() {

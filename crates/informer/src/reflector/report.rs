@@ -1,4 +1,4 @@
-//! [`Reporter`]: reports failures of a reflector to the log, the metrics, the status and the user's error handler.
+//! Reports failures of a reflector to the log, the metrics, the status and the user's error handler.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::{
     status::{FailureCause, InformerError, StatusWriter, WaitForSync},
 };
 
-/// Reports failures of one reflector or informer. Contains its name, status, metrics and error handler.
+/// Reports the failures of one reflector or informer. Contains the reflector's name, status, metrics and
+/// error handler.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     pub(crate) name: Arc<str>,
@@ -33,8 +34,8 @@ impl Reporter {
         WaitForSync::informer(name, expects, self.status.reader())
     }
 
-    /// Reports an error about an object that is broken or was left out. Logs the error if the limiter allows
-    /// it.
+    /// Reports an error about an object that was skipped or is stored as broken. Logs the error if the
+    /// limiter allows another line.
     pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {
         self.log_left_out(limiter);
         if limiter.line(Instant::now()) {
@@ -43,7 +44,8 @@ impl Reporter {
         self.tell_handler(error);
     }
 
-    /// Reports that the process function failed for an object. Logs the error if the limiter allows it.
+    /// Reports that the process function failed for an object. Logs the error if the limiter allows another
+    /// line.
     pub(crate) fn unprocessed(&self, error: &Error, limiter: &mut LogLimiter) {
         let now = Instant::now();
         let left_out = limiter.left_out(now);
@@ -60,7 +62,8 @@ impl Reporter {
         tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
     }
 
-    /// Logs the number of suppressed log lines, if the time window of the limiter has ended.
+    /// Logs the number of log lines that the limiter has suppressed, once the limiter's time window has
+    /// ended.
     pub(crate) fn log_left_out(&self, limiter: &mut LogLimiter) {
         let skipped = limiter.left_out(Instant::now());
         if skipped > 0 {
@@ -86,7 +89,7 @@ impl Reporter {
             Error::OtherKind { .. } => Some(Observed::Skipped(Skipped::OtherKind)),
             Error::Mutated { .. } => Some(Observed::Skipped(Skipped::Mutated)),
             Error::Inconsistent(_) => Some(Observed::Checked(Checked::Different)),
-            // The metrics do not cover the program's own functions.
+            // The metrics do not count failures of functions that the program provides.
             Error::Process { .. } => None,
         };
         if let Some(observed) = observed {

@@ -1,4 +1,4 @@
-//! [`RetryBudget`]: how long a watch that ends with an internal error is resumed instead of followed by a list.
+//! Limits the time for which a watch that ends with internal errors is resumed instead of followed by a list.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct RetryBudget {
     /// Maximum time between the first error and the last retry; zero disables retries.
     max: Duration,
-    /// The time of the first error, and the time of the last one including the pause after it.
+    /// Time of the first error of the current series, and time of its last error plus the pause after that
+    /// error; `None` without a series.
     series: Option<(Instant, Instant)>,
 }
 
@@ -25,7 +26,7 @@ impl RetryBudget {
         Self { max, series: None }
     }
 
-    /// Records an error, and returns whether to retry. The series ends when this returns `false`.
+    /// Records an error, and returns whether to retry. The series of errors ends if the result is `false`.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
         if self.max.is_zero() {
             return false;
@@ -51,7 +52,8 @@ impl RetryBudget {
 mod tests {
     use super::*;
 
-    /// Returns how many consecutive errors are retried, given the seconds between each and the previous one.
+    /// Returns the number of consecutive errors that are retried. `gaps` contains the seconds between each
+    /// error and the previous one.
     fn retries(max: u64, gaps: &[u64]) -> usize {
         let mut budget = RetryBudget::new(Duration::from_secs(max));
         let mut now = Instant::now();

@@ -38,8 +38,8 @@ use crate::{
     transport::{self, Body, Class, ListOptions},
 };
 
-/// Time after which a store that has not accepted a change is reported as full. Bursts of events cause shorter
-/// waits.
+/// Time after which a store that has not accepted a change is reported as full. Bursts of events cause
+/// shorter waits.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
 /// The reason why the current list or watch ends early.
@@ -54,9 +54,10 @@ enum Stop {
 
 /// The reason why a complete list is requested again.
 enum Again {
-    /// A consistency check requested another list during this one, which took known objects from the cache.
+    /// A consistency check requested a list while the complete list was being received. The complete list
+    /// contains objects that were taken from the cache, so it does not correct the cache.
     Requested(RelistReason),
-    /// A streaming list has no objects, and the cache has some.
+    /// A streaming list is complete without objects, although the cache has some.
     Unconfirmed,
 }
 
@@ -70,15 +71,16 @@ impl From<transport::Error> for Stop {
 struct Gone;
 
 pub(super) struct Running<K, S> {
-    /// The open watch, until it ends or is closed. First field, so that it is dropped before the reflector reports
-    /// that it has stopped.
+    /// The response body of the open watch; `None` without an open watch. Declared as the first field, so
+    /// that the connection is closed before the reflector reports that it has stopped.
     open: Option<Body>,
     reflector: Reflector<K, S>,
     machine: Machine,
     meter: ReflectorMeter,
-    /// Received data that is not staged or sent to the store yet.
+    /// Received events and list items that are not staged or sent to the store yet.
     pieces: Pieces<K>,
-    /// The list in progress, between the requests for two of its pages, and until it is sent to the store.
+    /// The list in progress, between the requests for its pages and until it is sent to the store; `None` at
+    /// other times.
     list: Option<List<K>>,
     /// Limits the log lines about broken and skipped objects of watches.
     skips: LogLimiter,
@@ -102,7 +104,7 @@ where
         }
         let mut machine = Machine::new(requests, reflector.rng.clone());
         if !streams_lists {
-            // Such a source need not support "not older than" either.
+            // Such a source need not support `resourceVersionMatch=NotOlderThan` either.
             machine.skip_probes();
         }
         machine.not_before(reflector.reached.get());
@@ -212,7 +214,8 @@ where
         self.pieces.give_way().await;
     }
 
-    /// Returns the store's objects of this source, unless equal revisions may mean different states.
+    /// Returns the states of this source's objects in the store, which need not be decoded again. Returns
+    /// `None` if equal revisions may mean different states, or if the store provides no states.
     fn known(&self) -> Option<KnownStates<K>> {
         if !self.machine.believes_revisions() {
             return None;
@@ -225,7 +228,7 @@ where
     }
 
     /// Reports a failed list, and returns the next step. Drops the list before a pause, so that its objects
-    /// do not occupy memory during the pause.
+    /// do not use memory during the pause.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
@@ -233,8 +236,8 @@ where
         action
     }
 
-    /// Keeps the list if the next step repeats it at once, as part of the same attempt. Otherwise reports its
-    /// end.
+    /// Keeps the list if the next step repeats the list at once, as part of the same attempt. Otherwise
+    /// reports the end of the list.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -258,7 +261,7 @@ where
                     Again::Requested(_) => self.machine.relist_requested(Instant::now()),
                     Again::Unconfirmed => self.machine.list_unconfirmed(),
                 };
-                // An immediate streaming list belongs to the same attempt.
+                // A streaming list that follows at once belongs to the same attempt.
                 if !matches!(action, Action::Stream(_)) {
                     self.list_repeated(list, &action, count);
                 }
@@ -270,7 +273,7 @@ where
         }
     }
 
-    /// Sends the complete list to the store as one change, and reports that the store has accepted it.
+    /// Sends the complete list to the store as one change, and reports that the store has accepted the list.
     async fn hand_on_all(
         &mut self,
         list: &mut List<K>,
@@ -316,7 +319,7 @@ where
     }
 
     /// Runs the background work on stored objects, after received bytes were decoded. `list` is the list in
-    /// progress, and `more_comes` is whether it continues.
+    /// progress, and `more_comes` is whether more objects of the list follow.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();
@@ -401,7 +404,8 @@ where
         begins(report, source, &self.reflector.relist, activity);
     }
 
-    /// Reports a failure. If a watch was open, the log line contains its age and its number of events.
+    /// Reports a failure. If a watch was open, the log line contains the time since its request and its
+    /// number of events.
     fn failed(
         &mut self,
         error: transport::Error,
@@ -436,7 +440,7 @@ where
 }
 
 impl<K, S> Drop for Running<K, S> {
-    /// Passes the last revision to the next reflector of the source, however this reflector stops.
+    /// Passes the last revision to the next reflector of the source, in whichever way this reflector stops.
     fn drop(&mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "stopped");

@@ -1,4 +1,4 @@
-//! Settings that the builders of standalone reflectors and of informers share: their fields, and the setters.
+//! Defines the settings that the builders of standalone reflectors and of informers share, and their setters.
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
@@ -15,11 +15,12 @@ use crate::{
     transport::{ListerWatcher, UNDESCRIBED},
 };
 
-/// Settings common to standalone reflectors and informers. `settings_methods!` documents each setting at its
-/// setter.
+/// Settings common to standalone reflectors and informers. The setters in `settings_methods!` document the
+/// fields.
 #[derive_where(Default)]
 pub(crate) struct Settings<K> {
-    /// Name in logs, errors and metrics. By default, it consists of the kind and the scope.
+    /// Name of the reflector or informer in logs, errors and metrics. `None` for the default name, which
+    /// consists of the kind and the scope, such as `pods in shop`.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) type_description: Option<Arc<str>>,
     pub(crate) transform: Option<Transform<K>>,
@@ -29,13 +30,15 @@ pub(crate) struct Settings<K> {
     pub(crate) seed: Option<u64>,
 }
 
-/// Defines the setters of [`Settings`] in a builder for objects of type `K`. `path` names the builder's field
-/// with the settings.
+/// Defines the setters of [`Settings`] in a builder for objects of type `K`. `path` is the path to the field
+/// of the builder that contains the settings.
 macro_rules! settings_methods {
     ($($path:ident).+) => {
-        /// Sets the name in logs, errors and metrics. It need not be unique.
+        /// Sets the name of the reflector or informer in logs, errors and metrics. The name need not be
+        /// unique.
         ///
-        /// By default, the name consists of the kind and the scope, such as `pods in shop with labels app=web`.
+        /// By default, the name consists of the kind and the scope, such as
+        /// `pods in shop with labels app=web`.
         #[doc(alias = "InformerName")]
         #[doc(alias = "NewNamedReflector")]
         pub fn name(mut self, name: impl Into<::std::sync::Arc<str>>) -> Self {
@@ -45,7 +48,7 @@ macro_rules! settings_methods {
 
         /// Sets the description of the expected objects in logs and errors.
         ///
-        /// By default, it is the API version and the kind.
+        /// By default, the description consists of the API version and the kind, such as `v1 Pod`.
         #[doc(alias = "ObjectDescription")]
         #[doc(alias = "TypeDescription")]
         pub fn type_description(mut self, description: impl Into<::std::sync::Arc<str>>) -> Self {
@@ -53,7 +56,8 @@ macro_rules! settings_methods {
             self
         }
 
-        /// Sets a function that modifies every object once, before the cache and the handlers receive it.
+        /// Sets a function that modifies every object once, before the object reaches the cache and the
+        /// handlers.
         ///
         /// For example, the function can drop fields that the program does not read.
         #[doc(alias = "SetTransform")]
@@ -65,10 +69,10 @@ macro_rules! settings_methods {
             })
         }
 
-        /// Sets a transform that may fail.
+        /// Sets a function that modifies every object like `transform`, and that may fail.
         ///
-        /// If the function returns an error or panics, the object is kept as a broken object. Other objects are
-        /// not affected.
+        /// If the function returns an error or panics, the object counts as broken: the cache keeps its name
+        /// and the error instead of its content. Other objects are not affected.
         pub fn try_transform(
             mut self,
             transform: impl Fn(&mut K) -> Result<(), String> + Send + Sync + 'static,
@@ -77,10 +81,10 @@ macro_rules! settings_methods {
             self
         }
 
-        /// Sets a function that receives every failure.
+        /// Sets the error handler, a function that receives every failure.
         ///
-        /// The function is called for every failed list or watch, and for every object that can't be kept. It
-        /// must not block.
+        /// The function is called for every failed list or watch, and for every object that fails to decode.
+        /// The function must not block.
         #[doc(alias = "SetWatchErrorHandler")]
         #[doc(alias = "WatchErrorHandler")]
         pub fn on_error(
@@ -98,7 +102,8 @@ macro_rules! settings_methods {
             self
         }
 
-        /// Sets the seed of all random pauses and timeouts, which makes tests reproducible.
+        /// Sets the seed of the random number generator for pauses and timeouts. A fixed seed makes tests
+        /// reproducible.
         pub fn rng_seed(mut self, seed: u64) -> Self {
             self.$($path).+.seed = Some(seed);
             self
@@ -112,14 +117,14 @@ pub(crate) use settings_methods;
 /// The name, namespaces and expected type of an informer or a reflector, for logs, errors and metrics.
 pub(crate) struct Title {
     pub(crate) name: Arc<str>,
-    /// Names of the listed namespaces; empty if all namespaces are listed.
+    /// Names of the listed namespaces, shortened after the third; empty if all namespaces are listed.
     pub(crate) namespace: String,
-    /// API version and kind of the expected objects, or the type description that was set.
+    /// API version and kind of the expected objects, or the configured type description.
     pub(crate) expects: Arc<str>,
 }
 
-/// Returns a description of the listed objects, with the prefix `metadata of` if `K` has only their metadata:
-/// `pods in shop`, `metadata of pods in shop`.
+/// Returns the description `listed` of objects, with the prefix `metadata of` if `K` contains only their
+/// metadata. For example, `pods in shop` becomes `metadata of pods in shop`.
 pub(crate) fn named<K: Resource>(listed: &str) -> String {
     if K::metadata_api() {
         format!("metadata of {listed}")
@@ -136,8 +141,8 @@ impl<K> Settings<K> {
 }
 
 impl<K: Resource> Settings<K> {
-    /// Returns the title. Its name is the one that was set, or consists of the kind and the scope: `pods in
-    /// shop`.
+    /// Returns the name, the namespaces and the expected type, for logs, errors and metrics. The name is the
+    /// configured name, or by default consists of the kind and the scope, such as `pods in shop`.
     pub(crate) fn title(
         &self,
         dyntype: &K::DynamicType,
@@ -177,8 +182,8 @@ impl<K: Resource> Settings<K> {
         }
     }
 
-    /// Registers the informer or reflector with the metrics collector, if there is one, and returns its
-    /// meter.
+    /// Registers the informer or reflector with the configured metrics collector, and returns the meter that
+    /// records its metrics. Without a collector, the meter records nothing.
     pub(crate) fn meter(
         &self,
         title: &Title,
@@ -189,7 +194,7 @@ impl<K: Resource> Settings<K> {
         Meter::new(self.metrics.as_ref(), &identity, sampled)
     }
 
-    /// Returns the type description that was set, or a default such as `v1 Pod` or `metadata of v1 Pod`.
+    /// Returns the configured type description, or a default such as `v1 Pod` or `metadata of v1 Pod`.
     fn expects(&self, dyntype: &K::DynamicType) -> Arc<str> {
         if let Some(description) = &self.type_description {
             return Arc::clone(description);

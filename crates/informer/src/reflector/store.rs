@@ -1,4 +1,6 @@
-//! [`ReflectorStore`]: the destination of a reflector's changes.
+//! Defines [`ReflectorStore`], the trait of a store to which a reflector delivers changes.
+//!
+//! The module implements the trait for bounded channels. It contains no cache.
 
 use std::{future::Future, sync::Arc};
 
@@ -7,7 +9,8 @@ use tokio::sync::mpsc;
 use super::Delta;
 use crate::object::{Known, Object, ObjectName, SourceId};
 
-/// Receives the changes of a reflector: the queue of an informer, an indexer, or a store of your own.
+/// A destination for the changes of a reflector, such as the queue of an informer, an indexer, or your own
+/// store.
 ///
 /// ```
 /// use kube_informer::reflector::{Delta, ReflectorStore, StoreError};
@@ -30,28 +33,31 @@ pub trait ReflectorStore<K>: Send + 'static {
     ///
     /// A reflector delivers `Added`, `Updated`, `Deleted`, a complete list as `ReplacedAll`, and `Bookmark`.
     ///
-    /// The reflector continues when the future completes, so a slow store slows down the watch and does not
-    /// increase memory use.
+    /// The reflector waits for the future before it delivers the next change. A slow store therefore slows
+    /// down the watch, and does not increase memory use.
     ///
-    /// A list replaces all objects of its source, including those at a revision that the store already has: a
-    /// server that was restored from a backup assigns the same revisions to other states. An
-    /// [`IndexerWriter`](crate::indexer::IndexerWriter) detects this, and otherwise keeps the object that it has.
+    /// A complete list replaces all objects of its source, including those whose revision the store already
+    /// has. After a restore from a backup, a server may assign the same revision to a different state. An
+    /// [`IndexerWriter`](crate::indexer::IndexerWriter) detects such a restore. Without a restore, it keeps
+    /// its stored object if the revision is the same.
     ///
     /// # Errors
-    /// After [`StoreError::Refused`], the reflector's revision does not change, and the reflector lists again
-    /// after a pause. After [`StoreError::Gone`], the reflector ends.
+    /// After [`StoreError::Refused`], the reflector's last revision does not change, and the reflector lists
+    /// again after a pause. After [`StoreError::Gone`], the reflector ends.
     ///
     /// # Cancel safety
-    /// The future is dropped when the reflector ends. The store receives no change after that.
+    /// The reflector drops the future when the reflector ends. The store receives no change after that.
     fn accept(&mut self, delta: Delta<K>) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Returns whether the store holds more than `limit` objects of a source, and none with this name.
+    /// Returns whether the store has more than `limit` objects of `source`, none of which has the name
+    /// `object`.
     ///
-    /// Broken objects count too. If this returns `true`, a watch that sends an object of this name fails.
-    /// `limit` is
-    /// [`Limits::objects`](crate::limits::Limits::objects). With a limit of 0 and an empty name, the method
-    /// returns whether the store has any object of the source. In that case, a LIST must confirm a streaming list
-    /// without objects.
+    /// Broken objects count too. `limit` is [`Limits::objects`](crate::limits::Limits::objects). If the
+    /// method returns `true`, a watch that sends an object of this name fails.
+    ///
+    /// The reflector also calls the method with a limit of 0 and an empty name after a streaming list without
+    /// objects. If the store then returns `true`, it has objects of the source, and a LIST must confirm that
+    /// they are deleted.
     ///
     /// The default implementation returns `false`, for a store that keeps no objects or has its own limit.
     fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {
@@ -59,30 +65,31 @@ pub trait ReflectorStore<K>: Send + 'static {
         false
     }
 
-    /// Returns the current objects of all sources.
+    /// Returns the current objects of all sources; `None` if the store does not provide them.
     ///
-    /// If a list contains an object with the revision and uid of a returned object, the reflector does not
-    /// decode it, and delivers the returned object instead. An event older than the returned object shows
-    /// that the server was restored from a backup. The default implementation returns `None`.
+    /// The reflector does not decode an object of a list if the store has the object with the same uid and
+    /// revision. It delivers the stored object instead. If an event has an older revision than the stored
+    /// object, the server was restored from a backup. The default implementation returns `None`.
     fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
         None
     }
 
-    /// Returns the first object after this name, in the order of names, or the first object for `None`.
+    /// Returns the first object whose name follows `name` in the order of names. If `name` is `None`, returns
+    /// the first object of the store.
     ///
-    /// The reflector may convert the returned objects to a form that needs less memory. The default implementation
-    /// returns `None`.
+    /// The reflector may convert the returned objects to a form that needs less memory. The default
+    /// implementation returns `None`.
     fn object_after(&self, name: Option<&ObjectName>) -> Option<Object<K>> {
         let _ = name;
         None
     }
 }
 
-/// Error of a store that does not accept a change.
+/// The reason for which a [`ReflectorStore`] did not accept a change.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The store rejects this change, for the reason in the text.
+    /// The store rejected this change. The text contains the reason.
     #[error("the store rejected the change: {0}")]
     Refused(String),
     /// The store accepts no more changes. The reflector ends.
@@ -92,9 +99,9 @@ pub enum StoreError {
 
 /// Sends the changes of one reflector to a bounded channel.
 ///
-/// Use one channel per reflector: all standalone reflectors have the same source ID, so a list of one would delete
-/// the objects of another. The capacity limits the number of pending changes; a full channel slows down the watch.
-/// The reflector ends when the receiver is dropped.
+/// Use one channel per reflector. All standalone reflectors have the same source ID, so a list of one
+/// reflector would delete the objects of another reflector. The capacity of the channel limits the number of
+/// pending changes. A full channel slows down the watch. The reflector ends when the receiver is dropped.
 impl<K: Send + Sync + 'static> ReflectorStore<K> for mpsc::Sender<Delta<K>> {
     async fn accept(&mut self, delta: Delta<K>) -> Result<(), StoreError> {
         self.send(delta).await.map_err(|_| StoreError::Gone)

@@ -1,6 +1,7 @@
-//! Decides whether the next list is a streaming list, and when to stop waiting for its end bookmark.
+//! Decides whether the next list is a streaming list, and until when the reflector waits for its end
+//! bookmark.
 //!
-//! The caller passes the current time; the module sends no requests.
+//! The caller passes the current time. The module sends no requests.
 
 use std::time::Duration;
 
@@ -8,37 +9,40 @@ use tokio::time::Instant;
 
 use crate::{clock, codec::FrameKind, object::ResourceVersion};
 
-/// Number of consecutive streaming lists without an end bookmark after which a LIST follows. A server restart
-/// can end a single one, so the first ones are retried.
+/// Number of consecutive streaming lists without an end bookmark after which the reflector sends a LIST. A
+/// restart of the server can end a single streaming list, so the reflector first requests another one.
 const ATTEMPTS: u32 = 3;
 
-/// Time until a streaming list is requested again from a server that did not support or complete one. It is
-/// longer than a control plane upgrade. A failed attempt costs a rejected request, or the wait of
+/// Time for which the reflector requests no streaming list, after the server did not support or complete one.
+/// The time is longer than a control plane upgrade.
+///
+/// Each further attempt costs a rejected request, or a wait of
 /// [`TimeoutConfig::initial_events`](super::TimeoutConfig::initial_events).
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
-/// How a reflector requests all objects: at the start, and when a watch can't be resumed.
+/// The kind of request with which a reflector lists all objects, at the start and when a watch can't be
+/// resumed.
 #[doc(alias = "WatchListClient")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitialList {
     /// A streaming list (`sendInitialEvents`): one watch sends all objects, then their changes.
     ///
-    /// The API server sends the objects from its watch cache, one at a time. If the server rejects the
-    /// request, does not complete the list or does not support streaming lists, a LIST follows in the same
-    /// attempt.
+    /// The API server sends the objects from its watch cache, one at a time. If the server does not support
+    /// or does not complete streaming lists, the reflector sends a LIST instead, without a pause.
     ///
-    /// Servers support streaming lists since Kubernetes 1.27, by default since 1.34. Other servers respond with
-    /// 422: `sendInitialEvents is forbidden for watch` if the feature is disabled, `resourceVersionMatch is
-    /// forbidden for watch` before 1.27. Servers before 1.19 know neither parameter, and never send the end
-    /// bookmark.
+    /// Servers support streaming lists since Kubernetes 1.27, by default since 1.34. Other servers respond
+    /// with 422: `sendInitialEvents is forbidden for watch` if the feature is disabled,
+    /// `resourceVersionMatch is forbidden for watch` before 1.27. Servers before 1.19 ignore both parameters,
+    /// and never send the end bookmark.
     Streaming,
     /// A LIST of any state in the server's watch cache, then a watch from the revision of the list.
     ///
-    /// The first request has `resourceVersion=0`, later ones the last revision seen.
+    /// The first LIST has `resourceVersion=0`. Later LISTs have the last revision that the reflector
+    /// received.
     ///
-    /// The server builds the whole response in memory, once for each client that lists at the same time. A
-    /// LIST needs about half the CPU time of a streaming list.
+    /// The server builds the whole response in memory, separately for each client that lists at the same
+    /// time. A LIST needs about half the CPU time of a streaming list.
     List,
     /// A LIST of the newest state in pages, then a watch from the revision of the pages.
     ///
@@ -60,6 +64,7 @@ pub(super) struct Streaming {
     /// Number of consecutive streaming lists that ended before their end bookmark.
     failed: u32,
     /// Time before which no streaming list is requested, because the server did not support or complete one.
+    /// `None` if a streaming list may be requested at any time.
     refused_until: Option<Instant>,
 }
 
@@ -71,17 +76,18 @@ impl Streaming {
         }
     }
 
-    /// Returns whether the next list is a streaming list.
+    /// Returns whether a list that is requested now must be a streaming list.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.wanted && self.refused_until.is_none_or(|until| now >= until)
     }
 
-    /// Records that the store has accepted a complete streaming list.
+    /// Records that the store has accepted a complete streaming list, and resets the number of failures.
     pub(super) fn succeeded(&mut self) {
         self.failed = 0;
     }
 
-    /// Records a streaming list that ended before its end bookmark. Returns whether a LIST must follow.
+    /// Records a streaming list that ended before its end bookmark. Returns `true` if a LIST must follow,
+    /// because [`ATTEMPTS`] consecutive streaming lists ended in this way.
     pub(super) fn broke_off(&mut self, now: Instant) -> bool {
         self.failed += 1;
         if self.failed < ATTEMPTS {
@@ -91,7 +97,8 @@ impl Streaming {
         true
     }
 
-    /// Records that the server does not support streaming lists.
+    /// Records that the server did not support or complete a streaming list. Suspends streaming lists for
+    /// [`ASKED_AGAIN_AFTER`].
     pub(super) fn refused(&mut self, now: Instant) {
         self.failed = 0;
         self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));
@@ -101,13 +108,14 @@ impl Streaming {
 /// State of a streaming list in progress: its timeout, and the time of its last progress.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// Server-side timeout in the request. It covers the list and the watch that follows on the same stream.
+    /// Server-side timeout (`timeoutSeconds`) of the request. The timeout covers the streaming list and the
+    /// watch that follows on the same stream.
     lasts: Duration,
-    /// Time at which the last new object was received; before the first object, the time of the response
-    /// headers, or of the request.
+    /// Time at which the last new object was received. Before the first object, the time at which the
+    /// response headers were received. Before the headers, the time of the request.
     progress: Instant,
-    /// Revision of the first event that is a change, and not one of the existing objects. The list need not
-    /// contain objects from this revision on.
+    /// Revision of the first event that reports a change instead of an existing object; `None` before that
+    /// event. The initial list need not contain objects with this revision or a later one.
     live_from: Option<ResourceVersion>,
 }
 
@@ -120,23 +128,23 @@ impl Stream {
         }
     }
 
-    /// Records that the response headers were received.
+    /// Records that the response headers were received now. The wait for the first object starts again.
     pub(super) fn opened(&mut self, now: Instant) {
         self.progress = now;
     }
 
-    /// Returns the server-side timeout in the request. It covers the list and the watch that follows on the
-    /// same stream.
+    /// Returns the server-side timeout (`timeoutSeconds`) of the request. The timeout covers the streaming
+    /// list and the watch that follows on the same stream.
     pub(super) fn lasts(&self) -> Duration {
         self.lasts
     }
 
-    /// Records an event of the streaming list. `is_new` is set for an object that the stream has not sent
-    /// before.
+    /// Records an event of the streaming list. `is_new` is `true` if the event contains an object that the
+    /// stream has not sent before.
     ///
     /// A server that ignores `sendInitialEvents` sends the existing objects, then changes without end. A new
-    /// object therefore counts as progress only before the first change, or if its revision is older than
-    /// that of the first change.
+    /// object therefore counts as progress only before the first change, or if the object's revision is older
+    /// than that of the first change.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,
@@ -154,8 +162,8 @@ impl Stream {
         }
     }
 
-    /// Returns the time by which the end bookmark must be received: `allowed` after the last progress. Each
-    /// new object extends it.
+    /// Returns the time by which the next new object or the end bookmark must be received: `allowed` after
+    /// the last new object.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

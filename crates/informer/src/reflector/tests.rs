@@ -1,4 +1,4 @@
-//! Reflectors that run several times or resume from a saved revision.
+//! Tests reflectors that run several times, resume from a saved revision, or receive an unreadable event.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -19,7 +19,8 @@ use crate::{
     transport::{ListOptions, Response},
 };
 
-/// A source that lists one object at each of these revisions in turn, and whose watches expire.
+/// A test server. Each of its lists contains one object, and has the next revision of the queue in the field.
+/// Each of its watches ends with a 410 `Expired` event.
 #[derive(Clone)]
 struct Source(Arc<Mutex<VecDeque<u64>>>);
 
@@ -47,7 +48,8 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Returns the epoch of each list that a reflector delivers, which is also that of its objects.
+/// Runs the reflector for 20 seconds, and returns the epoch of each list that it delivers. A new epoch starts
+/// when the server may have gone back. Asserts that the object in a list has the epoch of the list.
 async fn lists(
     reflector: &Reflector<ConfigMap, mpsc::Sender<Delta<ConfigMap>>>,
     received: &mut mpsc::Receiver<Delta<ConfigMap>>,
@@ -86,8 +88,8 @@ async fn a_second_run_of_a_reflector_delivers_another_epoch() {
     assert_eq!(second, [went_back.after_suspicion(went_back); 2]);
 }
 
-/// A source whose first two watches fail, and whose third is answered after a minute and expires half a
-/// second later.
+/// A test server whose first two watches lose their connection. Its third watch receives response headers
+/// after a minute, and ends with `Expired` half a second later.
 #[derive(Clone, Default)]
 struct Overloaded(Arc<Mutex<u32>>);
 
@@ -137,7 +139,7 @@ async fn an_open_watch_that_is_due_a_probe_does_not_confirm_a_saved_revision() {
     );
 }
 
-/// A source with an empty list and a watch without events.
+/// A test server with an empty list, and a watch without events.
 struct Quiet;
 
 impl ListerWatcher for Quiet {
@@ -171,7 +173,7 @@ async fn a_source_is_checked_only_while_its_reflector_watches() {
     assert!(!request.is_watching(), "the next reflector may not watch");
 }
 
-/// A source with an empty list and a watch whose event is not JSON inside its braces.
+/// A test server with an empty list, and a watch that sends an event with invalid JSON, then a bookmark.
 #[derive(Clone)]
 struct Garbled;
 

@@ -1,4 +1,6 @@
-//! [`TimeoutConfig`]: timeouts of a reflector's streaming lists, watches and store.
+//! Defines [`TimeoutConfig`], the timeouts of a reflector's streaming lists, watches and store.
+//!
+//! The timeouts of a LIST are in [`limits`](crate::limits).
 
 use std::time::Duration;
 
@@ -6,33 +8,33 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutConfig {
     /// Maximum time that a streaming list may take to send the next new object or its end bookmark. Default:
-    /// 10 s. When it expires, a LIST follows.
+    /// 10 s. When the time expires, the reflector sends a LIST instead.
     ///
     /// The API server waits at most 3 s until its cache has the requested revision, and then sends all
-    /// objects at once. client-go logs a message after it has waited for 10 s.
+    /// objects at once. client-go logs a message after 10 s without the end bookmark.
     pub initial_events: Duration,
-    /// Maximum time until the response headers of a watch arrive. Default: 90 s, minimum: 1 ms. When it
-    /// expires, the watch is retried from the same revision after a pause.
+    /// Maximum time until the response headers of a watch arrive. Default: 90 s, minimum: 1 ms. When the time
+    /// expires, the reflector pauses, and requests the watch again from the same revision.
     ///
     /// Some proxies send the headers with the first bytes of the body, so the default is longer than the
-    /// period of bookmarks (about a minute). Each consecutive timeout doubles the time, up to 30 s
-    /// ([`WATCH_GRACE`](crate::limits::WATCH_GRACE)) more than the requested duration of the watch. An opened
-    /// watch resets it. Streaming lists have the timeout of a list
-    /// ([`LIST_STALL`](crate::limits::LIST_STALL)).
+    /// interval between two bookmarks (about a minute). Each consecutive timeout doubles the maximum, up to
+    /// 30 s ([`WATCH_GRACE`](crate::limits::WATCH_GRACE)) more than the requested duration of the watch. When
+    /// a watch opens, the maximum returns to this value. The response headers of a streaming list have the
+    /// timeout of a list ([`LIST_STALL`](crate::limits::LIST_STALL)).
     pub watch_headers: Duration,
-    /// Maximum time between two events or bookmarks of a watch. Default: 3 min. When it expires, the connection
-    /// counts as broken, and the watch is opened again from the last revision.
+    /// Maximum time between two events or bookmarks of a watch. Default: 3 min. When the time expires, the
+    /// connection counts as broken, and the reflector opens the watch again from the last revision.
     ///
     /// The API server sends a bookmark about once a minute (`bookmarkFrequency`), so at least two bookmarks
-    /// are missing when the timeout expires. The timeout applies only after the server has sent this
-    /// reflector a bookmark, because some servers send none.
+    /// are missing when the time expires. The timeout applies only after the server has sent a bookmark to
+    /// this reflector, because some servers send none.
     pub silence: Duration,
-    /// Maximum time that an open watch waits for the store to accept a change. Default: 30 s. When it
-    /// expires, the watch is closed. As soon as the store accepts the pending change, the watch is opened
-    /// again from there.
+    /// Maximum time that an open watch waits for the store to accept a change. Default: 30 s. When the time
+    /// expires, the reflector closes the watch. When the store accepts the change, the reflector opens the
+    /// watch again from the revision of the change.
     ///
-    /// A slow handler therefore does not close the connection, and a blocked handler occupies the flow
-    /// control window of a shared connection for at most this time.
+    /// If a handler is slow, the connection therefore stays open. If a handler blocks, the watch fills the
+    /// flow-control window of a shared HTTP/2 connection for at most this time.
     pub full_store: Duration,
 }
 

@@ -1,15 +1,15 @@
 //! Converts kube's selectors, and the `LabelSelector` in objects, into a [`Selector`].
 //!
 //! A `LabelSelector` comes from an object, and is validated as on the server. A selector of the crate kube
-//! comes from the program, and is not validated: an invalid key or value is sent unchanged, and the server
-//! rejects it, as if kube had sent it.
+//! comes from the program, and is not validated: the request contains an invalid key or value unchanged, and
+//! the server rejects the request.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use super::label::InvalidLabel;
 use super::{Operator, Requirement, Selector};
 
-/// The reason why a `LabelSelector` is invalid.
+/// The reason why a `LabelSelector` can't be converted into a [`Selector`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabelSelectorError {
@@ -31,7 +31,7 @@ pub enum LabelSelectorError {
         /// The operator that accepts no values.
         operator: String,
     },
-    /// The key or a value of a requirement is invalid, or values are missing; the source is [`InvalidLabel`].
+    /// The key or a value of a requirement is invalid, or a requirement with `In` or `NotIn` has no values.
     #[error("the requirement for the label {key:?} is invalid")]
     Invalid {
         /// The key of the requirement's label.
@@ -44,10 +44,11 @@ pub enum LabelSelectorError {
 impl TryFrom<LabelSelector> for Selector {
     type Error = LabelSelectorError;
 
-    /// Converts a `LabelSelector`; an empty one selects all objects.
+    /// Converts a `LabelSelector`. An empty `LabelSelector` selects all objects.
     ///
-    /// In most places of the API, an absent selector selects no object; for that, use
-    /// `selector.map_or_else(|| Ok(Selector::nothing()), Selector::try_from)`.
+    /// In most fields of the API, an absent `LabelSelector` selects no object. The expression
+    /// `selector.map_or_else(|| Ok(Selector::nothing()), Selector::try_from)` converts such an optional
+    /// field.
     fn try_from(selector: LabelSelector) -> Result<Self, Self::Error> {
         let equalities = selector
             .match_labels
@@ -98,9 +99,10 @@ impl From<kube_core::Selector> for Selector {
 }
 
 impl From<kube_core::Expression> for Selector {
-    /// Converts one requirement of a kube selector. The syntax has no form for an empty set: a requirement
-    /// that the label is in an empty set selects [nothing](Selector::nothing), and a requirement that it is
-    /// not in an empty set selects all objects.
+    /// Converts one requirement of a kube selector.
+    ///
+    /// The selector syntax has no form for an empty set of values. `In` with an empty set selects [no
+    /// object](Selector::nothing), and `NotIn` with an empty set selects all objects.
     fn from(expression: kube_core::Expression) -> Self {
         use kube_core::Expression;
         let (key, operator) = match expression {

@@ -1,12 +1,14 @@
-//! [`FieldSelector`] selects objects by the values of their fields.
+//! Parses and prints field selectors, which select objects by the values of their fields.
+//!
+//! The server evaluates a [`FieldSelector`]. The module does not match it against objects.
 
 use std::{fmt, str::FromStr};
 
 /// Selects objects by their fields: an object must meet every requirement.
 ///
-/// [`str::parse`] reads `field=value`, `field==value` and `field!=value`, separated by commas. In a value, a comma,
-/// an equals sign and a backslash are escaped with a backslash. `Display` prints the same syntax, which is the
-/// server's.
+/// [`str::parse`] reads `field=value`, `field==value` and `field!=value`, separated by commas. In a value, a
+/// backslash precedes each comma, equals sign and backslash. `Display` prints the same syntax, which is the
+/// syntax of the API server.
 ///
 /// ```
 /// use kube_informer::selector::FieldSelector;
@@ -21,7 +23,7 @@ pub struct FieldSelector {
     requirements: Vec<FieldRequirement>,
 }
 
-/// A requirement on one field of an object.
+/// A requirement on one field of an object: the name of the field, an operator and a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "fields.Requirement")]
 pub struct FieldRequirement {
@@ -30,12 +32,12 @@ pub struct FieldRequirement {
     value: String,
 }
 
-/// How a requirement compares a field with its value. Servers support no other operators.
+/// The operator with which a requirement compares a field and a value. Servers support no other operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldOperator {
-    /// The field has this value; a missing field has the empty value.
+    /// The field equals the value of the requirement. A missing field has the empty value.
     Equals,
-    /// The field has another value than this; a missing field has the empty value.
+    /// The field differs from the value of the requirement. A missing field has the empty value.
     NotEquals,
 }
 
@@ -43,16 +45,17 @@ pub enum FieldOperator {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldSelectorParseError {
-    /// A requirement has no operator; the value is the requirement's text.
+    /// A requirement has no operator. The string is the text of the requirement.
     #[error("invalid selector: {0:?}; can't understand it: it has no =, == or !=")]
     NoOperator(String),
-    /// A backslash is at the end of the value, or before a character that needs no escape.
+    /// The value of a requirement contains a backslash that escapes nothing, or an equals sign without a
+    /// backslash. The string is the text of the requirement.
     #[error("invalid field selector: invalid escape sequence in {0:?}")]
     Escape(String),
 }
 
 impl FieldSelector {
-    /// Returns a selector that selects all objects. Its text is the empty string.
+    /// Returns a selector that selects all objects. The selector prints as the empty string.
     #[doc(alias = "fields.Everything")]
     pub const fn everything() -> Self {
         Self {
@@ -60,19 +63,19 @@ impl FieldSelector {
         }
     }
 
-    /// Creates a selector for the objects whose field has this value.
+    /// Creates a selector for the objects in which `field` equals `value`.
     #[doc(alias = "OneTermEqualSelector")]
     pub fn equals(field: impl Into<String>, value: impl Into<String>) -> Self {
         Self::everything().and(field, FieldOperator::Equals, value)
     }
 
-    /// Creates a selector for the objects whose field has another value than this.
+    /// Creates a selector for the objects in which `field` differs from `value`.
     #[doc(alias = "OneTermNotEqualSelector")]
     pub fn not_equals(field: impl Into<String>, value: impl Into<String>) -> Self {
         Self::everything().and(field, FieldOperator::NotEquals, value)
     }
 
-    /// Adds a requirement to the selector; an object must meet all of them.
+    /// Adds a requirement to the selector. A selected object must meet all requirements.
     #[doc(alias = "AndSelectors")]
     #[must_use]
     pub fn and(
@@ -101,7 +104,7 @@ impl FieldRequirement {
         &self.field
     }
 
-    /// Returns how the requirement compares the field with the value.
+    /// Returns the operator with which the requirement compares the field and the value.
     pub fn operator(&self) -> FieldOperator {
         self.operator
     }
@@ -156,7 +159,7 @@ impl FromStr for FieldSelector {
     }
 }
 
-/// Splits the text of a selector into its requirements, at commas that are not escaped.
+/// Splits the text of a selector into the texts of its requirements, at commas that are not escaped.
 fn terms(text: &str) -> impl Iterator<Item = &str> {
     let mut escaped = false;
     text.split(move |letter| {

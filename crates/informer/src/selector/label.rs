@@ -3,10 +3,11 @@
 //! The limits are those of apimachinery's
 //! [`validation.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go).
 
-/// Maximum bytes of a label's name, which is the part of the key after the slash, and of a label's value.
+/// Maximum length in bytes of the name in a label key, which is the part after the slash. The same limit
+/// applies to a label value.
 const NAME_MAX: usize = 63;
 
-/// Maximum bytes of the prefix of a label's key, which is the part before the slash.
+/// Maximum length in bytes of the prefix of a label key, which is the part before the slash.
 const PREFIX_MAX: usize = 253;
 
 /// The reason why the key or value of a label is invalid.
@@ -26,7 +27,7 @@ pub enum InvalidLabel {
          at most 253 characters"
     )]
     KeyPrefix(String),
-    /// The value is neither empty nor valid as the name in a key.
+    /// The value is not empty, and does not meet the rules for the name in a key.
     #[error(
         "{0:?} is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and \
          begin and end with a letter or a digit"
@@ -37,7 +38,7 @@ pub enum InvalidLabel {
     NoValues,
 }
 
-/// Checks that a label's key is a valid name, or a valid prefix, a slash and a valid name.
+/// Returns an error unless `key` is a valid label key: a name, or a prefix, a slash and a name.
 pub(super) fn check_key(key: &str) -> Result<(), InvalidLabel> {
     let name = match key.split_once('/') {
         Some((prefix, _)) if !is_subdomain(prefix) => {
@@ -77,7 +78,7 @@ fn is_subdomain(prefix: &str) -> bool {
         })
 }
 
-/// Whether the text is not empty, and `is_end` returns true for its first and last byte.
+/// Returns whether `text` is not empty, and `is_end` accepts its first and its last byte.
 fn has_ends(text: &str, is_end: impl Fn(&u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(&is_end) && bytes.last().is_some_and(&is_end)

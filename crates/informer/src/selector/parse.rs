@@ -1,7 +1,7 @@
 //! Parses label selectors as Kubernetes' apimachinery library does.
 //!
-//! Guarantees: every text is either a selector or an error with a position; the parser never panics. The
-//! rules, including those for commas in an `in` list, are those of apimachinery's
+//! The parser returns a selector or an error with a position for every text, and never panics. The rules,
+//! including those for commas in an `in` list, are the rules of apimachinery's
 //! [`selector.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/labels/selector.go).
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::{Operator, Requirement, Selector};
 
 const OPERATORS: &str = "one of =, ==, !=, in, notin, >, <, ',' or the end";
 
-/// The error for a text that is not a label selector, with the position and the reason.
+/// Error for a text that is not a label selector. The error contains the position in the text and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid selector at byte {position}: {problem}")]
 pub struct SelectorParseError {
@@ -33,7 +33,7 @@ enum Problem {
     NotAnInteger(String),
 }
 
-/// A word or a symbol of a selector, and its position in the text.
+/// A word or a symbol of a selector, and its byte position in the text.
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
     position: usize,
@@ -47,7 +47,8 @@ struct Parser<'a> {
 }
 
 impl SelectorParseError {
-    /// Returns the byte position of the error in the text; the length of the text if the text ends too early.
+    /// Returns the byte position of the error in the text. If the text ends too early, the position is the
+    /// length of the text.
     pub fn position(&self) -> usize {
         self.position
     }
@@ -202,7 +203,8 @@ impl<'a> Parser<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Returns the first token of `text` at or after byte `from`.
+    /// Returns the first token of `text` at or after byte `from`. The token is empty if only whitespace
+    /// follows.
     fn at(text: &'a str, from: usize) -> Self {
         let rest = &text[from..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
@@ -229,8 +231,8 @@ impl<'a> Token<'a> {
         self.text.is_empty()
     }
 
-    /// Whether the token can be a key or a value. The words `in` and `notin` can be both: `in in (notin)` is
-    /// a valid requirement.
+    /// Returns whether the token can be a key or a value. The words `in` and `notin` can be keys and values:
+    /// `in in (notin)` is a valid requirement.
     fn is_word(&self) -> bool {
         self.text
             .bytes()

@@ -1,4 +1,4 @@
-//! Tests of parsing, printing, matching and conversion.
+//! Tests the parsing, printing, matching and conversion of selectors.
 
 use std::error::Error as _;
 
@@ -22,7 +22,7 @@ fn requirement(key: &str, operator: Operator) -> Requirement {
     Requirement::new(key, operator).expect("a valid requirement")
 }
 
-/// Parses "a=1,b" as labels: a missing value is the empty one.
+/// Parses a text such as `a=1,b` as labels. A label without `=` has the empty value.
 fn labels(text: &str) -> BTreeMap<String, String> {
     text.split(',')
         .filter(|label| !label.is_empty())

@@ -1,4 +1,6 @@
-//! The builder of a shared informer: its sources, options, indices and queue.
+//! Builds a shared informer from its sources, options, indices and queue.
+//!
+//! The module sends no requests. The controller that the builder returns runs the informer.
 
 mod reporting;
 
@@ -31,13 +33,14 @@ use crate::{
     warm_start::{Restore, Snapshotter},
 };
 
-/// Builder of a shared informer; [`Builder::build`] creates it.
+/// Builder of a shared informer. [`Builder::build`] creates the informer.
 #[must_use]
 pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     pub(crate) reflectors: Settings<K>,
-    /// Request options per source; a source without an entry uses those of `reflectors`.
+    /// Request options of each source, in the order of the sources. A source without an entry uses the
+    /// request options in `reflectors`.
     pub(crate) requests: Vec<RequestOptions>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,
@@ -74,8 +77,8 @@ where
 
     /// Adds a source, for example another namespace.
     ///
-    /// The informer has synced when every source has. A list of one source deletes only objects of that source.
-    /// The objects of the sources must be disjoint.
+    /// The informer is synced when all its sources are synced. A list of one source deletes only objects of
+    /// that source. Two sources must not contain the same object.
     pub fn source(mut self, source: impl ListerWatcher) -> Self {
         self.sources.push(Arc::new(source));
         self
@@ -87,7 +90,7 @@ where
 
     keeping_methods!(keeping);
 
-    /// Sets the initial indices. More can be added at any time.
+    /// Sets the initial indices. [`SharedInformer::add_index`] can add more indices at any time.
     ///
     /// # Errors
     /// Two of the indices have the same name.
@@ -96,7 +99,7 @@ where
         Ok(self)
     }
 
-    /// Sets the queue between reflectors and store; by default [`InOrder`].
+    /// Sets the queue for changes between the reflectors and the cache. The default is [`InOrder`].
     pub fn queue(mut self, queue: impl Queue<K> + 'static) -> Self {
         self.queue = Some(Box::new(queue));
         self
@@ -110,10 +113,10 @@ where
         Some(Arc::new(snapshotter))
     }
 
-    /// Creates the informer: its handle, and the controller that runs it.
+    /// Creates the informer. Returns a handle to the informer, and the controller that runs it.
     ///
-    /// Must be called inside a Tokio runtime: this spawns the informer's loop, which is idle until the controller
-    /// runs. Handlers and indices can be added from this point on.
+    /// The method must be called inside a Tokio runtime, because it spawns the informer's loop. The loop is
+    /// idle until the controller runs. Handlers and indices can be added as soon as the method has returned.
     pub fn build(self) -> (SharedInformer<K>, Controller<K>)
     where
         K: DeserializeOwned,
@@ -214,7 +217,7 @@ fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
     Box::new(InOrder::new().batch_size(batch))
 }
 
-/// Prepares an empty store for an informer and adds the objects that are known before the first list.
+/// Prepares an empty cache for an informer, and adds the objects that are known before the first list.
 fn prepare<K>(writer: &mut IndexerWriter<K>, decoder: &Decoder<K>, known: Vec<Object<K>>)
 where
     K: Send + Sync + 'static,
@@ -226,7 +229,7 @@ where
     writer.put_known(decoder.kept(known));
 }
 
-/// Returns a status with an entry for each source.
+/// Returns the writer of a new status, which has an entry with a description for each source.
 fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     let status = StatusWriter::new(sources.len());
     status.update(|status| {
@@ -237,7 +240,8 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     status
 }
 
-/// Creates the mutation detector, if it is enabled, and copies the known objects into it.
+/// Creates a mutation detector that contains copies of the known objects. Returns `None` if the informer does
+/// not detect mutations.
 fn copied<K>(
     detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,

@@ -1,7 +1,7 @@
-//! Options of one informer: how its loop works, and what it keeps of each object.
+//! Defines the options of one informer: how its loop works, and what it keeps of each object.
 //!
-//! Each option is defined once, here. The macros generate its setter for every builder. Options of requests are
-//! defined in `reflector`.
+//! Each option is defined once, in this module. The macros of the module generate the setter of an option in
+//! every builder. The options of requests are defined in `reflector`.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 options! {
-    /// Options of an informer's loop.
+    /// Options of an informer's loop: resync period, consistency check, batch size and queue capacity.
     LoopOptions {
         resync: Duration = Duration::ZERO, "resync period";
         consistency_check: Duration = Duration::ZERO, "consistency check";
@@ -37,74 +37,82 @@ impl LoopOptions {
     }
 }
 
-/// Generates the setters of [`LoopOptions`] for a builder that has these options in the field at this path.
+/// Generates the setters of [`LoopOptions`] in a builder. `path` is the path to the field of the builder that
+/// contains the options.
 macro_rules! loop_methods {
     ($($path:ident).+) => {
-        /// Sets the interval at which handlers receive every object again; zero, the default, means never.
+        /// Sets the resync period, the interval at which handlers receive every object again. Zero, the
+        /// default, disables resyncs.
         ///
-        /// The interval applies to handlers without a period of their own. The informer also uses it to check
-        /// which handlers are due for a resync, so zero disables the resyncs of all handlers.
+        /// The period applies to handlers without a period of their own. It is also the interval at which the
+        /// informer checks which handlers are due for a resync. Zero therefore disables the resyncs of all
+        /// handlers.
         #[doc(alias = "defaultResync")]
         pub fn resync(mut self, period: ::std::time::Duration) -> Self {
             self.$($path).+.resync = Some(period);
             self
         }
 
-        /// Sets the maximum number of changes applied to the cache in one batch.
+        /// Sets the maximum number of changes that the informer applies to the cache in one batch.
         ///
-        /// Between batches the informer processes other work. The default is [`BATCH`](crate::queue::BATCH), the
-        /// minimum 1. A whole list is one change. A queue set with
-        /// [`queue`](crate::shared_informer::Builder::queue) also has a batch size of its own.
+        /// Between batches, the informer processes other work. The default is [`BATCH`](crate::queue::BATCH),
+        /// and the minimum is 1. A whole list is one change. A queue set with
+        /// [`queue`](crate::shared_informer::Builder::queue) also has its own batch size.
         #[doc(alias = "PopBatch")]
         pub fn batch_size(mut self, changes: usize) -> Self {
             self.$($path).+.batch_size = Some(changes);
             self
         }
 
-        /// Sets the maximum number of changes in the queue, and separately in the channel to the queue.
+        /// Sets the maximum number of changes in the queue. The channel from the sources to the queue has the
+        /// same limit, which counts separately.
         ///
-        /// The two limits are equal and hold for all sources together. The default is two batches, the minimum 1.
-        /// At the limit each source holds one more change and stops reading from its list or watch. A whole list
-        /// is one change; a [`DeltaFifo`](crate::queue::DeltaFifo) counts one for each object of the list, without
-        /// a limit.
+        /// Each limit holds for all sources together. The default is two batches, and the minimum is 1. When
+        /// both are full, each source keeps one more change, and stops reading from its list or watch. A
+        /// whole list is one change. In a [`DeltaFifo`](crate::queue::DeltaFifo), a list is one change per
+        /// object, and may exceed the limit.
         ///
-        /// Changes wait for a long time only while a handler's full
-        /// [`ListenerBuffer::Block`](crate::shared_informer::ListenerBuffer) blocks the informer.
+        /// Changes stay in the queue for a long time only if a handler's full
+        /// [`ListenerBuffer::Block`](crate::shared_informer::ListenerBuffer) buffer blocks the informer.
         pub fn queue_capacity(mut self, changes: usize) -> Self {
             self.$($path).+.queue_capacity = Some(changes);
             self
         }
 
-        /// Compares the cache with the server at regular intervals. Zero, the default, disables the check.
+        /// Sets the period at which the informer compares the cache with the server. Zero, the default,
+        /// disables this consistency check.
         ///
-        /// The interval is a random time between half this period and the whole period, at least one second.
+        /// The interval between two checks is random: between half the period and the whole period, and at
+        /// least one second.
         ///
-        /// The check finds changes that a watch did not deliver: an event that a proxy or server lost, or a server
-        /// restored from a backup. It requests the metadata of the server's objects at the exact revision of the
-        /// cache, and compares names, uids and revisions. Later changes are therefore not differences.
+        /// The check finds changes that a watch did not deliver: an event that a proxy or server lost, or a
+        /// server restored from a backup. It requests the metadata of the server's objects at the exact
+        /// revision of the cache, and compares names, uids and revisions. Later changes are therefore not
+        /// differences.
         ///
         /// A difference is reported to the log, to the error handler as
         /// [`Error::Inconsistent`](crate::reflector::Error::Inconsistent), and in
-        /// [`Status::consistency`](crate::status::Status::consistency). The informer then lists all objects again.
-        /// Handlers receive every object of that list, even if it looks unchanged: after a restore, another state
-        /// can have the same uid and revision.
+        /// [`Status::consistency`](crate::status::Status::consistency). The informer then lists all objects
+        /// again. Handlers receive every object of that list, even if it looks unchanged: after a restore,
+        /// another state can have the same uid and revision.
         ///
-        /// A difference that persists after the list is counted but not reported again. It causes another list
-        /// after 1, 2, 4, … 64 checks, and then after every 64 checks. The list may have lost the same object as
-        /// the watch, or the cache may be unable to keep the object.
+        /// A difference that persists after the list is counted but not reported again. It causes another
+        /// list after 1, 2, 4, … 64 checks, and then after every 64 checks. A difference persists if the list
+        /// lacks the same object as the watch, or if the cache can't keep the object.
         ///
-        /// No other mechanism detects a restored server whose revision has passed that of the cache before the
-        /// next request. The check needs at least one object that is missing, surplus, or has another uid or
-        /// revision. If all of these are equal, the restore can't be detected.
+        /// No other mechanism detects a restored server whose revision has passed the cache's revision before
+        /// the reflector's next request. The check detects the restore if at least one object is missing, is
+        /// surplus, or has another uid or revision. If all of these are equal, the restore can't be detected.
         ///
         /// # Cost
-        /// Each check is a metadata list per source, in pages of 500. A server with snapshots in its watch cache
-        /// (Kubernetes 1.34) responds from the cache, an older one from etcd, so use a period of hours rather than
-        /// minutes. In the informer a check takes one pointer of memory per object and delays no event.
+        /// Each check requests one metadata list per source, in pages of 500 objects. A server with
+        /// Kubernetes 1.34 or later responds from snapshots in its watch cache. An older server reads etcd,
+        /// so use a period of hours rather than minutes. In the informer, a check takes one pointer of memory
+        /// per object, and delays no event.
         ///
-        /// Checks run only while the cache is synced and the source watches. A failed check is not retried before
-        /// the next interval. A revision that the server has compacted can't be checked; bookmarks, about one a
-        /// minute, keep the cache's revision recent.
+        /// Checks run only while the cache is synced and the source has an open watch. A failed check is not
+        /// retried before the next interval. A revision that the server has compacted can't be checked.
+        /// Bookmarks, about one a minute, keep the cache's revision recent.
         ///
         /// Custom sources are compared too: see
         /// [`ListerWatcher::list_metadata`](crate::transport::ListerWatcher::list_metadata).
@@ -118,19 +126,20 @@ macro_rules! loop_methods {
 }
 pub(crate) use loop_methods;
 
-/// Options of what an informer keeps of each object, in which form, and where it saves the objects.
+/// Options for the stored objects of an informer: their fields, their form in memory, their saved store and
+/// their mutation detector.
 #[derive_where(Clone, Default)]
 pub(crate) struct Keeping<K> {
     pub(crate) pruning: Pruning,
     pub(crate) form: FormOptions<K>,
     pub(crate) storing: Option<Storing<K>>,
-    /// Constructor of the mutation detector; a function, because it needs trait bounds that not every `K`
-    /// satisfies.
+    /// Constructor of the mutation detector; `None` if mutations are not detected. The constructor is a
+    /// function, because it needs trait bounds that not every `K` satisfies.
     pub(crate) mutation_detector: Option<fn() -> MutationDetector<K>>,
 }
 
 impl<K> Keeping<K> {
-    /// Returns these options, with `general` as the default of each option that is not set.
+    /// Returns these options. An option that is not set has its value from `general`.
     pub(crate) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         Self {
@@ -145,7 +154,8 @@ impl<K> Keeping<K> {
         }
     }
 
-    /// Returns the name of the first option that differs between the two values, if any.
+    /// Returns the name of the first option that differs between `self` and `other`; `None` if all options
+    /// are equal.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         let place = |of: &Self| of.storing.as_ref().map(Storing::to_string);
         let differ = [
@@ -163,21 +173,27 @@ impl<K> Keeping<K> {
     }
 }
 
-/// Generates the setters of [`Keeping`] for a builder of objects of type `K` with a field at this path.
+/// Generates the setters of [`Keeping`] in a builder for objects of type `K`. `path` is the path to the field
+/// of the builder that contains the options.
 macro_rules! keeping_methods {
     ($($path:ident).+) => {
-        /// Removes these fields from every object before it is decoded. The last call wins.
+        /// Removes these fields from every object before the object is decoded. A later call replaces the
+        /// fields of an earlier call.
         ///
-        /// Removed fields cost almost nothing. A [`transform`](Self::transform) drops fields only after they are
-        /// decoded.
+        /// A removed field costs almost no time and no memory. A [`transform`](Self::transform) removes
+        /// fields only after they are decoded.
         ///
-        /// For a [`Pruned`](crate::pruning::Pruned) type any field can be removed, except labels and the fields
-        /// that identify the object; [`pruning`](crate::pruning) lists the requirements on the type.
+        /// For a [`Pruned`](crate::pruning::Pruned) type, any field can be removed, except labels and the
+        /// fields that identify the object. [`pruning`](crate::pruning) lists the requirements on the type.
+        ///
+        /// An update (PUT) of an object without its annotations deletes them on the server. A program that
+        /// prunes annotations must write with patches.
         ///
         /// # Errors
-        /// The field is an identifying field or labels. For any other type: the field is not
-        /// `metadata.managedFields`, `metadata.annotations` or one annotation. A write of an object without any
-        /// other field would delete that field on the server.
+        /// A field identifies the object, or contains its labels. If the type is not
+        /// [`Pruned`](crate::pruning::Pruned), a field is none of `metadata.managedFields`,
+        /// `metadata.annotations` and a single annotation: an update without another field deletes that field
+        /// on the server, and a program does not expect it to be missing.
         pub fn prune(
             mut self,
             fields: impl IntoIterator<Item = crate::pruning::FieldPath>,
@@ -191,25 +207,27 @@ macro_rules! keeping_methods {
 
         /// Keeps each object as compressed JSON, to reduce the memory of the cache.
         ///
-        /// The JSON is compressed with a dictionary, which is trained from 256 objects, or from 1,024 within a
-        /// list. Packed pods take about a tenth of the memory of decoded pods. Name, namespace, uid, revision and
-        /// labels are kept uncompressed, so lists, selectors and indices by metadata decode nothing.
+        /// The JSON is compressed with a dictionary. The dictionary is trained from 256 objects, or from
+        /// 1,024 objects within a list. Packed pods take about a tenth of the memory of decoded pods. Name,
+        /// namespace, uid, revision and labels are kept uncompressed, so lists, selectors and indices by
+        /// metadata decode nothing.
         ///
-        /// [`Object::get`](crate::Object::get) decodes the object on each call, unless the object is in use or one
-        /// of the last sixteen. For a pod this takes some 30 µs. Handlers that only use the object's name, such as
-        /// those that [`enqueue`](crate::enqueue) it, decode nothing, and neither does an `old` state that is not
-        /// read. An index by a function of the whole object and a transform decode each new state. With a
-        /// transform, its result is also encoded as JSON again. All other behavior is unchanged.
+        /// [`Object::get`](crate::Object::get) decodes the object on each call, unless its decoded form is
+        /// still in use or is one of the sixteen most recent ones. Decoding a pod takes about 30 µs. A
+        /// handler that uses only the object's name, such as a handler that [`enqueue`](crate::enqueue)s it,
+        /// decodes nothing. An `old` state that the handler does not read is not decoded. A transform, or an
+        /// index by a function of the whole object, decodes each new state. The result of a transform is
+        /// encoded as JSON again. All other behavior is unchanged.
         ///
-        /// An object that fails to decode is detected on the first read, not on arrival. `get` returns the error,
-        /// which is reported once, to the log and to the error handler. From then on the object is broken as in
-        /// any cache: it is counted in [`Status::broken`](crate::status::Status::broken) and left out of later
-        /// snapshots. Handlers receive such a state like any other. The
-        /// [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences.
+        /// An object that fails to decode is detected on the first read, not on arrival. `get` returns the
+        /// error, which is reported once, to the log and to the error handler. From then on, the object is
+        /// broken as in any cache: it is counted in [`Status::broken`](crate::status::Status::broken) and
+        /// left out of later snapshots. Handlers receive the state of such an object like any other state.
+        /// The [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences.
         ///
-        /// Training a dictionary takes some 20 ms for pods. It is repeated when new states no longer fit the
-        /// dictionary: when the compression ratio of the last thousand states is 1.5 times that of the first
-        /// thousand.
+        /// Training a dictionary takes about 20 ms for pods. The training is repeated when new states no
+        /// longer fit the dictionary: when the compression ratio of the last thousand states is 1.5 times
+        /// that of the first thousand.
         #[cfg(feature = "packed")]
         pub fn packed(mut self) -> Self
         where
@@ -219,14 +237,13 @@ macro_rules! keeping_methods {
             self
         }
 
-        /// Keeps objects packed, with dictionaries that are trained from this number of objects, at least 8.
+        /// Keeps objects [`packed`](Self::packed), with dictionaries that are trained from `objects` objects.
+        /// The minimum is 8.
         ///
-        /// See [`packed`](Self::packed).
-        ///
-        /// Use a smaller number for a small collection. Use a larger one if objects of several kinds of
+        /// Use a smaller number for a small collection. Use a larger number if objects of several kinds of
         /// content arrive one kind after the other. The dictionary is trained from at most 64 of the objects,
-        /// evenly spread. The cache keeps objects unpacked until it has this number, or four times as many
-        /// within a list.
+        /// evenly spread. The cache keeps objects unpacked until it has received `objects` objects, or four
+        /// times as many within a list.
         #[cfg(feature = "packed")]
         pub fn packed_from(mut self, objects: usize) -> Self
         where
@@ -238,30 +255,31 @@ macro_rules! keeping_methods {
 
         /// Decodes each object on the first [`Object::get`](crate::Object::get), once for all readers.
         ///
-        /// Until then the cache keeps the bytes that the server sent; afterwards it keeps the decoded object. An
-        /// object that is not read takes only the memory of its bytes. An object that is read takes the memory of
-        /// a decoded object. [`packed`](Self::packed) takes less memory, but more time if the same objects are
-        /// read repeatedly.
+        /// Before the first read, the cache keeps the bytes that the server sent. After the first read, it
+        /// keeps the decoded object instead. An object that is not read takes only the memory of its bytes.
+        /// An object that is read takes the memory of a decoded object. [`packed`](Self::packed) takes less
+        /// memory, but more time if the same objects are read repeatedly.
         ///
-        /// Accesses to metadata decode nothing, as with [`packed`](Self::packed). An object that fails to decode
-        /// is reported once, on the first read, and is broken until its next state. A
-        /// [`transform`](Self::transform) or an index by a function of the whole object decodes every object on
-        /// arrival. This option has no effect on a packed cache.
+        /// Accesses to metadata decode nothing, as with [`packed`](Self::packed). An object that fails to
+        /// decode is reported once, on the first read. It counts as broken until a newer state arrives. A
+        /// [`transform`](Self::transform) or an index by a function of the whole object decodes every object
+        /// on arrival. This option has no effect on a packed cache.
         pub fn lazy(mut self) -> Self {
             let form = &mut self.$($path).+.form;
             *form = form.or(crate::object::FormOptions::Lazy);
             self
         }
 
-        /// Loads the saved cache at the start, if it fits, and saves the cache at the end.
+        /// Loads the cache from `store` at the start, if the saved cache matches the informer. Saves the
+        /// cache at the end.
         ///
         /// See [`warm_start`](crate::warm_start) for the guarantees.
-        /// [`Status::warm_start`](crate::status::Status::warm_start) reports the result of the load. One
-        /// [`SavedStore::in_directory`](crate::warm_start::SavedStore::in_directory) serves all informers of a
-        /// factory.
+        /// [`Status::warm_start`](crate::status::Status::warm_start) reports the result of the load. All
+        /// informers of a factory can share one
+        /// [`SavedStore::in_directory`](crate::warm_start::SavedStore::in_directory).
         ///
-        /// Objects are written with the type's `Serialize` and read with its `Deserialize`. The two must be
-        /// inverse to each other.
+        /// Objects are written with the type's `Serialize` and read with its `Deserialize`. The two
+        /// implementations must be inverse to each other.
         #[doc(alias = "initialState")]
         pub fn warm_start(mut self, store: crate::warm_start::SavedStore) -> Self
         where
@@ -273,14 +291,14 @@ macro_rules! keeping_methods {
 
         /// Detects changes to cached objects, for types with interior mutability.
         ///
-        /// Every state is copied before readers can access it, and compared each second of tokio's clock and at
-        /// the end. A state that differs is reported once: to the log, to the error handler as
-        /// [`Error::Mutated`](crate::reflector::Error::Mutated), and in
+        /// The informer copies every state before readers can access it. It compares each state with its copy
+        /// every second of tokio's clock, and at the end. A state that differs is reported once: to the log,
+        /// to the error handler as [`Error::Mutated`](crate::reflector::Error::Mutated), and in
         /// [`Status::mutated`](crate::status::Status::mutated).
         ///
-        /// Off by default and intended for tests: it doubles the memory of the cache, and runs the type's `Clone`
-        /// and `PartialEq` in the informer's loop. Changes to data that a clone shares with its original, such as
-        /// an `Arc` in a field, are not detected.
+        /// The option is off by default, and is intended for tests: it doubles the memory of the cache, and
+        /// runs the type's `Clone` and `PartialEq` in the informer's loop. Changes to data that a clone
+        /// shares with its original, such as an `Arc` in a field, are not detected.
         #[doc(alias = "CacheMutationDetector")]
         #[doc(alias = "MutationDetector")]
         pub fn detect_mutations(mut self) -> Self
@@ -294,13 +312,15 @@ macro_rules! keeping_methods {
 }
 pub(crate) use keeping_methods;
 
-/// Generates the setter `keep`, which only builders of [`Pruned`](crate::pruning::Pruned) types have.
+/// Generates the setter `keep` in a builder of a [`Pruned`](crate::pruning::Pruned) type. Other builders do
+/// not have the setter.
 macro_rules! keep_method {
     ($($path:ident).+) => {
-        /// Removes all fields but these from every object before it is decoded. The last call wins.
+        /// Removes all fields except these from every object before the object is decoded. A later call
+        /// replaces the fields of an earlier call.
         ///
-        /// Labels and the fields that identify the object are always kept. [`pruning`](crate::pruning) describes
-        /// the combination with [`prune`](Self::prune) and the requirements on the type.
+        /// Labels and the fields that identify the object are always kept. [`pruning`](crate::pruning)
+        /// describes the combination with [`prune`](Self::prune) and the requirements on the type.
         ///
         /// Only [`Pruned`](crate::pruning::Pruned) types have this method, because an object without its
         /// other fields must not be written back to the server:

@@ -1,4 +1,6 @@
-//! Registration of handlers, and the handle to a registered handler.
+//! Registers handlers with an informer, and provides the handles to registered handlers.
+//!
+//! The module fills no buffer: the informer's loop delivers events to the buffer of each handler.
 
 use std::{
     fmt,
@@ -35,7 +37,8 @@ use crate::{
     status::WaitForSync,
 };
 
-/// Builder of a handler; [`register`](HandlerBuilder::register) registers it with the informer.
+/// Builder of a handler: its name, resync period, buffer, filter and thread.
+/// [`register`](HandlerBuilder::register) registers the handler with the informer.
 #[doc(alias = "HandlerOptions")]
 #[must_use = "a handler receives no events until it is registered"]
 #[derive_where(Debug)]
@@ -47,7 +50,8 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    /// Which events the handler receives: changes only by default, all events for the handler of a plain informer.
+    /// Selects the events that the handler receives. The default is changes only. The handler of a plain
+    /// informer also receives the unchanged objects of each list.
     pub(crate) delivery: Delivery,
 }
 
@@ -68,7 +72,8 @@ where
         }
     }
 
-    /// Sets the name for logs; by default the handler's type, or the source location of its closures.
+    /// Sets the handler's name for logs and its status. The default is the handler's type, or the source
+    /// location of its closures.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -76,34 +81,37 @@ where
 
     /// Sets the interval at which this handler receives every object again.
     ///
-    /// The handler receives each object as an update with [`Cause::Resync`](crate::indexer::Cause::Resync). The
-    /// objects come from the cache; no request is sent.
+    /// The handler receives each object as an update with [`Cause::Resync`](crate::indexer::Cause::Resync).
+    /// The objects come from the cache, and no request is sent.
     ///
-    /// Zero disables resyncs. Less than 1 s is raised to 1 s. If the informer's own resync period is zero, no
-    /// handler is resynced. Once the informer has started, the period is raised to the informer's check period.
-    /// Without this call, the informer's default applies.
+    /// Zero disables resyncs of this handler. A period below 1 s is raised to 1 s. If the informer's own
+    /// resync period is zero, no handler is resynced. Without this call, the informer's resync period
+    /// applies.
+    ///
+    /// The informer checks at fixed intervals which handlers are due. If the handler is registered after the
+    /// informer has started, a shorter period is raised to this check interval.
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self
     }
 
-    /// Sets how events are buffered while this handler is slower than the changes.
+    /// Sets the policy of the buffer for events that arrive faster than this handler processes them.
     pub fn buffer(mut self, buffer: ListenerBuffer) -> Self {
         self.buffer = buffer;
         self
     }
 
-    /// Runs this handler on a dedicated thread, where it may block.
+    /// Runs this handler on a dedicated thread, on which its callbacks may block.
     pub fn dedicated_thread(mut self) -> Self {
         self.thread = true;
         self
     }
 
-    /// Delivers only the objects that pass a filter.
+    /// Delivers only the objects for which `filter` returns `true`.
     ///
-    /// An object that begins to pass is delivered as added. An object that no longer passes is delivered as
-    /// deleted.
+    /// If a change of an object makes `filter` return `true`, the handler receives the object as added. If a
+    /// change makes `filter` return `false`, the handler receives the object as deleted.
     #[doc(alias = "FilteringResourceEventHandler")]
     pub fn filter<F>(self, filter: F) -> HandlerBuilder<K, Filtering<K, F, H>>
     where
@@ -122,8 +130,8 @@ where
 
     /// Registers the handler, which receives the current objects first, then all later changes.
     ///
-    /// Must be called inside a Tokio runtime if the handler has a dedicated thread. A handler registered twice has
-    /// two independent registrations.
+    /// The method must be called inside a Tokio runtime if the handler has a dedicated thread. A handler that
+    /// is registered twice has two independent registrations.
     ///
     /// # Errors
     /// The informer has stopped.
@@ -166,7 +174,7 @@ impl<K> HandlerBuilder<K, Callbacks<K>>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Sets the callback for new objects; its second argument is `true` for objects of the initial list.
+    /// Sets the callback for added objects. Its second argument is `true` for an object of the initial list.
     #[doc(alias = "AddFunc")]
     #[doc(alias = "OnAdd")]
     pub fn on_add<R: Outcome<M>, M>(
@@ -177,7 +185,8 @@ where
         self
     }
 
-    /// Sets the callback for updates, which receives the state delivered last and the new state.
+    /// Sets the callback for updates. Its arguments are the state that the handler received last, and the new
+    /// state.
     #[doc(alias = "UpdateFunc")]
     #[doc(alias = "OnUpdate")]
     pub fn on_update<R: Outcome<M>, M>(
@@ -200,10 +209,10 @@ where
     }
 }
 
-/// Runs a handler's event loop and reports a panic outside of the handler's callbacks.
+/// Runs a handler's event loop, and logs a panic that occurs outside of the handler's callbacks.
 ///
-/// Such a panic ends only this handler, whose registration then never syncs. Panics in callbacks are caught
-/// earlier, per callback.
+/// Such a panic ends only this handler, whose registration then never syncs. A panic in a callback does not
+/// reach this function.
 async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
     if let Err(panic) = AssertUnwindSafe(listening).catch_unwind().await {
         let reason = panic_message(&*panic);
@@ -273,18 +282,18 @@ impl<K> fmt::Debug for Registration<K> {
 impl<K> Registration<K> {
     /// Returns whether this handler has handled the objects that were in the cache at registration.
     ///
-    /// Once true, the result stays true, unless the informer [fails](crate::status::Status::failure). Takes no
-    /// lock.
+    /// After the first `true`, the result stays `true`, unless the informer
+    /// [fails](crate::status::Status::failure). The method takes no lock.
     #[doc(alias = "HasSynced")]
     #[doc(alias = "HasSyncedChecker")]
     pub fn has_synced(&self) -> bool {
         self.handled.load(Ordering::Acquire) && self.informer.has_synced()
     }
 
-    /// Waits until [`Registration::has_synced`] is true.
+    /// Waits until [`Registration::has_synced`] returns `true`.
     ///
-    /// Resolves with a [`SyncError`](crate::status::SyncError) if the handler is removed or the informer stops
-    /// first.
+    /// Resolves with a [`SyncError`](crate::status::SyncError) if the handler is removed or the informer
+    /// stops first.
     pub fn wait_for_sync(&self) -> WaitForSync {
         WaitForSync::handler(
             Arc::clone(&self.name),
@@ -296,43 +305,47 @@ impl<K> Registration<K> {
 
     /// Returns the number of notifications in this handler's buffer, including the one in progress.
     ///
-    /// A list, a resync and the initial delivery to a late handler count as one each.
+    /// A list, a resync, and the objects that were in the cache at registration count as one notification
+    /// each.
     pub fn depth(&self) -> usize {
         self.buffer.depth()
     }
 
-    /// Returns how long the oldest notification has waited since the cache changed, by tokio's clock.
+    /// Returns the age of the oldest notification in this handler's buffer: the time since its change was
+    /// applied to the cache, by tokio's clock.
     ///
     /// Returns zero if the buffer is empty.
     pub fn lag(&self) -> Duration {
         self.status().lag
     }
 
-    /// Returns the number of events that were merged or cancelled out while they waited.
+    /// Returns the number of events that this handler did not receive, because later events of the same
+    /// object replaced or cancelled them in the buffer.
     ///
     /// Only [`ListenerBuffer::Coalesce`] merges events.
     pub fn coalesced(&self) -> u64 {
         self.status().coalesced
     }
 
-    /// Returns the status of this handler at one point in time, also after the informer has ended.
+    /// Returns the current status of this handler. The status stays available after the informer has ended.
     pub fn status(&self) -> HandlerStatus {
         self.buffer.status()
     }
 
-    /// Removes the handler and waits until it has ended.
+    /// Removes the handler, and waits until the handler has ended.
     ///
-    /// The callback in progress completes, and the remaining events are discarded. Afterwards the handler receives
-    /// no event and has been dropped. An informer that has stopped has already removed the handler. An informer
-    /// that is stopping removes it in the same way.
+    /// The callback in progress completes, and the remaining events are discarded. Afterwards, the handler
+    /// receives no event and has been dropped. An informer that has stopped has already removed the handler.
+    /// An informer that is stopping removes the handler in the same way.
     ///
-    /// A handler that removes itself inside its own callback is not waited for, because this would deadlock. The
-    /// callback completes, and no other callback follows. Indirect cycles are not detected: a callback that waits
-    /// for a task that waits for this removal, or two handlers that wait for each other's removal, deadlock.
+    /// If a handler's own callback removes the handler, the method does not wait, because the wait would
+    /// deadlock. The callback completes, and no other callback follows. Indirect cycles are not detected. For
+    /// example, a callback that waits for a task deadlocks if the task waits for this removal. Two handlers
+    /// deadlock if each waits for the removal of the other.
     ///
     /// # Cancel safety
-    /// The first poll starts the removal; dropping the future after that only stops waiting. Dropping it before
-    /// the first poll detaches the handler, like dropping the registration.
+    /// The first poll starts the removal. Dropping the future after the first poll only stops the wait.
+    /// Dropping it before the first poll detaches the handler, like dropping the registration.
     #[doc(alias = "RemoveEventHandler")]
     #[doc(alias = "ShutDownEventHandler")]
     pub async fn remove(self) {
@@ -350,7 +363,8 @@ impl<K> Registration<K> {
         let _ = self.informer.command(Command::RemoveListener(self.id));
     }
 
-    /// Waits until this handler has handled all changes in the cache at the time of the call, or has ended.
+    /// Waits until this handler has handled all changes that are in the cache at the time of the call, or
+    /// until the handler has ended.
     pub(crate) async fn idle(&self) {
         self.informer.handed_on().await;
         self.buffer.until_idle().await;

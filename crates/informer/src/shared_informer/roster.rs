@@ -1,4 +1,7 @@
-//! Keeps weak references to an informer's handlers and subscriptions, for their status and for waits.
+//! Keeps weak references to the buffers of an informer's handlers and subscriptions, to report their status
+//! and to wait for them.
+//!
+//! A reference does not keep a buffer alive.
 
 use std::sync::{Arc, Weak};
 
@@ -11,8 +14,8 @@ pub(super) struct Roster<K>(Mutex<Vec<Member<K>>>);
 
 struct Member<K> {
     buffer: Weak<Buffer<K>>,
-    /// Whether the member is a handler, which the informer runs in a task, or a subscription, which the user
-    /// polls.
+    /// Whether the buffer belongs to a handler, which the informer runs in a task. `false` for a
+    /// subscription, which the program polls.
     has_task: bool,
 }
 
@@ -39,7 +42,8 @@ impl<K> Roster<K> {
 
     /// Waits until every handler has handled all events in its buffer.
     ///
-    /// Does not wait for subscriptions, which may not be polled, or for the handler whose callback calls this.
+    /// Subscriptions are not included, because they may not be polled. A handler whose callback calls this
+    /// method is not included either.
     pub(super) async fn until_idle(&self) {
         for buffer in self.buffers(|member| member.has_task) {
             if !buffer.is_told_here() {

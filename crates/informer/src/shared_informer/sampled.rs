@@ -1,4 +1,6 @@
-//! Samples of an informer for metrics: its status, queue, store and handlers.
+//! Measures an informer for the metrics: its status, its queue, its handlers, and the memory of its cache.
+//!
+//! The module records no metrics. The collector requests the samples.
 
 use std::sync::{
     Arc,
@@ -17,16 +19,16 @@ use crate::{
     status::StatusReader,
 };
 
-/// Takes the metric samples of an informer.
+/// Takes the samples of one informer for the metrics.
 ///
-/// The informer's tasks own this value, so it and the cache are dropped with the tasks.
+/// The informer's tasks own this value. The value and the cache are therefore dropped with the tasks.
 pub(super) struct Figures<K> {
     pub(super) indexer: Indexer<K>,
     pub(super) status: StatusReader,
     pub(super) roster: Arc<Roster<K>>,
     /// Number of changes in the queue.
     pub(super) queued: Arc<AtomicUsize>,
-    /// Weak sender to the queue's channel, used to count the waiting changes; does not keep the channel open.
+    /// Weak sender, to count the changes in the channel to the queue without keeping the channel open.
     pub(super) channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -43,12 +45,14 @@ impl<K: Send + Sync + 'static> Sampled for Figures<K> {
 }
 
 impl<K> SharedInformer<K> {
-    /// Returns the memory of the cache: objects, dictionaries, indices, and events in queue and buffers.
+    /// Returns the memory that the informer uses: objects, dictionaries, indices, and the events in its queue
+    /// and in the handlers' buffers.
     ///
     /// [`Memory`] documents which of its values are exact.
     ///
-    /// This visits every object and index once, which takes some milliseconds per 100,000 objects. It blocks
-    /// neither the informer nor readers. It can be called at any time, also after the informer has ended.
+    /// The method visits every object and index once, which takes some milliseconds per 100,000 objects. It
+    /// blocks neither the informer nor readers. The method can be called at any time, also after the informer
+    /// has ended.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -63,7 +67,7 @@ impl<K> SharedInformer<K> {
     }
 }
 
-/// Returns the number of changes between the reflectors and the queue.
+/// Returns the number of changes in the channel from the reflectors to the queue.
 fn arriving<K>(channel: &mpsc::WeakSender<Delta<K>>) -> usize {
     let channel = channel.upgrade();
     channel.map_or(0, |channel| channel.max_capacity() - channel.capacity())

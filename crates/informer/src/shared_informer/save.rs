@@ -1,4 +1,4 @@
-//! Saves an informer's cache on demand.
+//! Saves an informer's cache when the program requests a save. Periodic saves do not use this module.
 
 use super::SharedInformer;
 use crate::{
@@ -12,15 +12,15 @@ where
 {
     /// Saves a consistent snapshot of the cache for the next [warm start](crate::warm_start).
     ///
-    /// The informer continues meanwhile. Of two concurrent saves, the second waits for the first. With a queue
-    /// that reorders objects, such as [`DeltaFifo`](crate::queue::DeltaFifo), the save waits until the queue is
-    /// empty. It fails if a handler's full buffer blocks that queue.
+    /// The informer continues during the save. Of two concurrent saves, the second waits for the first. With
+    /// a queue that reorders objects, such as [`DeltaFifo`](crate::queue::DeltaFifo), the save waits until
+    /// the queue is empty. The save fails if a handler's full buffer blocks that queue.
     ///
     /// # Errors
-    /// Returns a [`SaveError`]; the previous save is then unchanged.
+    /// Returns a [`SaveError`] if the cache was not saved. The store that was saved before is then unchanged.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the save, unless it was complete.
+    /// Dropping the future cancels the save, unless the save was complete.
     pub async fn save(&self) -> Result<Saved, SaveError> {
         let snapshotter = self
             .shared

@@ -1,4 +1,4 @@
-//! A stream of an informer's events.
+//! Delivers an informer's events as a stream that the program polls.
 
 use std::{
     pin::Pin,
@@ -17,16 +17,16 @@ use crate::{
     processor::{Buffer, Delivery, Expansion, HandlerStatus, Listener, ListenerId, Listening},
 };
 
-/// Stream of the current objects, then of all later changes; it ends with the informer.
+/// Stream of the current objects, then of all later changes. The stream ends after the informer has ended.
 ///
 /// Events that are not polled wait in a buffer without a limit, or in the buffer set with
-/// [`SharedInformer::subscribe_with`]. An event counts as handled when the next one is polled. Dropping the stream
-/// ends the subscription.
+/// [`SharedInformer::subscribe_with`]. An event counts as handled when the next event is polled. Dropping the
+/// stream ends the subscription.
 ///
 /// # Cancel safety
 /// Dropping a future that waits for the next event loses no event.
 ///
-/// An item shares the cache's object and can't modify it:
+/// An event shares its object with the cache, and the program can't modify the object:
 ///
 /// ```compile_fail,E0594
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -78,12 +78,12 @@ impl<K: Send + Sync + 'static> Subscription<K> {
 }
 
 impl<K> Subscription<K> {
-    /// Returns the subscription's status: its backlog, and counts of its events.
+    /// Returns the status of the subscription, such as the number of notifications in its buffer.
     pub fn status(&self) -> HandlerStatus {
         self.buffer.status()
     }
 
-    /// Returns the next event, or `None` on each call after the informer has ended.
+    /// Waits for the next event, and returns it. Returns `None` on each call after the stream has ended.
     ///
     /// The method does the same as `StreamExt::next`, without an import of that trait.
     ///

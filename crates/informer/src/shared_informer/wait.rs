@@ -1,8 +1,8 @@
-//! Read-your-writes: waits until the cache contains a write, or no longer contains a deleted object.
+//! Waits until the cache contains a write, or no longer contains a deleted object (read-your-writes).
 //!
-//! The waits do not poll at intervals. The controller notifies them after each batch that is visible to
+//! The waits do not poll at intervals. The controller notifies the waits after each batch that is visible to
 //! readers. A batch's revision and its objects become visible together, in one snapshot. A read after a
-//! completed wait therefore returns the state that the wait saw, or a newer one.
+//! completed wait therefore returns the state that the wait found, or a newer state.
 
 use std::{cmp::Ordering, time::Duration};
 
@@ -25,67 +25,68 @@ pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 
 /// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
-/// For an informer over one source the two are equivalent. For an informer over several sources, an object also
-/// selects the source that must reach the revision. The revision must belong to the informer's own kind; revisions
-/// of other kinds are not meaningful here.
+/// For an informer with one source, both forms are equivalent. For an informer with several sources, an
+/// object also selects the source that must reach the revision. The revision must be one of the informer's
+/// own kind, because a revision of another kind does not show whether the cache contains the write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     revision: ResourceVersion,
     name: Option<ObjectName>,
 }
 
-/// Error of waiting for a revision.
+/// The reason why a wait for a revision failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RevisionError {
-    /// The deadline has passed.
+    /// The cache did not reach the revision before the deadline.
     #[error("revision {wanted} was not reached in time, the cache is at {reached}")]
     Deadline {
-        /// Revision that was waited for.
+        /// Revision that the caller waited for.
         wanted: ResourceVersion,
-        /// Revision of the cache.
+        /// Revision of the cache when the wait failed.
         reached: ResourceVersion,
     },
-    /// The two revisions are not comparable, because they are not both positive decimal numbers.
+    /// The revision can't be compared with the revision of the cache, because one of them is not a positive
+    /// decimal number.
     #[error("revision {wanted:?} can't be compared with {reached:?} of the cache")]
     NotComparable {
-        /// Revision that was waited for.
+        /// Revision that the caller waited for.
         wanted: ResourceVersion,
-        /// Revision of the cache.
+        /// Revision of the cache when the wait failed.
         reached: ResourceVersion,
     },
     /// The server's revision went backwards, for example after a restore from a backup.
     ///
-    /// The write may be lost; read the object again to find out.
+    /// The write may be lost. A read of the object from the server shows whether it is.
     #[error("the server went back to revision {reached} during the wait for revision {wanted}")]
     WentBack {
-        /// Revision that was waited for.
+        /// Revision that the caller waited for.
         wanted: ResourceVersion,
-        /// Revision of the cache.
+        /// Revision of the cache when the wait failed.
         reached: ResourceVersion,
     },
-    /// The informer has stopped.
+    /// The informer stopped before the cache reached the revision.
     #[error("the informer stopped before it reached revision {wanted}")]
     Stopped {
-        /// Revision that was waited for.
+        /// Revision that the caller waited for.
         wanted: ResourceVersion,
     },
 }
 
-/// Error of waiting for a deletion.
+/// The reason why a wait for a deletion failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeletedError {
-    /// The deadline has passed.
+    /// The cache still contained the object at the deadline, or the first list was not in the cache.
     #[error("the deletion of {name} was not received in time")]
     Deadline {
-        /// Object that was expected to be deleted.
+        /// Name of the object whose deletion the caller waited for.
         name: ObjectName,
     },
-    /// The informer has stopped.
+    /// The informer stopped before it received the deletion.
     #[error("the informer stopped before it received the deletion of {name}")]
     Stopped {
-        /// Object that was expected to be deleted.
+        /// Name of the object whose deletion the caller waited for.
         name: ObjectName,
     },
 }
@@ -119,7 +120,8 @@ impl From<u64> for Written {
     }
 }
 
-/// An object without a name or a revision makes the wait fail: its revision is not comparable.
+/// Reads the name and the revision from the metadata of `object`. If the metadata lacks one of them, a wait
+/// fails with [`RevisionError::NotComparable`].
 impl<K: Resource> From<&K> for Written {
     fn from(object: &K) -> Self {
         let (name, revision) = object::name_and_revision(object).unzip();
@@ -139,10 +141,11 @@ impl<K> From<&Object<K>> for Written {
     }
 }
 
-/// Returns the revision up to which a cache over this number of sources is complete for an object.
+/// Returns the revision up to which the cache is complete for the object `name`.
 ///
-/// This is the revision of the source that holds the object, or else the lowest revision of all sources. The
-/// revision is unset before a source's first list.
+/// The result is the revision of the source that contains the object. Without such a source, or without a
+/// name, the result is the lowest revision of all sources. A source has an unset revision before its first
+/// list. `sources` is the number of sources.
 pub(crate) fn reached<K>(
     snapshot: &Snapshot<K>,
     name: Option<&ObjectName>,
@@ -189,7 +192,8 @@ pub(super) fn for_written<K: Send + Sync + 'static>(
     })
 }
 
-/// Returns the result of a wait, or `None` if the cache has not reached the revision yet.
+/// Returns the result of a wait for a revision; `None` while the cache has not reached the revision.
+/// `went_back` is whether the server's revision has gone backwards during the wait.
 fn verdict(
     wanted: &ResourceVersion,
     reached: &ResourceVersion,
@@ -248,7 +252,8 @@ enum WaitFailure {
     Deadline,
 }
 
-/// Calls `look` with the current snapshot, and again after each batch, until `look` returns a value.
+/// Calls `look` with the current snapshot, and again after each batch, until `look` returns a value. Returns
+/// that value, or the reason why the wait failed.
 async fn until<K, T>(
     informer: &SharedInformer<K>,
     deadline: Instant,

@@ -1,4 +1,6 @@
-//! [`ConsistencyChecks`]: results of comparisons of a cache with its server.
+//! Defines [`ConsistencyChecks`], the results of comparisons of a cache with its server.
+//!
+//! The module compares no objects.
 
 use std::{fmt, sync::Arc};
 
@@ -7,8 +9,8 @@ use crate::{
     transport,
 };
 
-/// Results of an informer's [consistency checks](crate::shared_informer::Builder::consistency_check), over all
-/// its sources. All counts are zero if checks are disabled.
+/// Results of an informer's [consistency checks](crate::shared_informer::Builder::consistency_check), over
+/// all its sources. All counts are zero if checks are disabled.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ConsistencyChecks {
@@ -18,25 +20,26 @@ pub struct ConsistencyChecks {
     pub different: u64,
     /// Number of checks that failed: the server did not return the state at the cache's revision.
     pub failed: u64,
-    /// The last difference that a check found; a later list may have repaired it.
+    /// The last difference that a check found; `None` if no check found a difference. A later list may have
+    /// repaired the difference.
     pub last_difference: Option<Arc<Difference>>,
-    /// Error of the last failed check.
+    /// Error of the last failed check; `None` if no check has failed.
     pub last_failure: Option<Arc<transport::Error>>,
 }
 
 /// The difference between a cache and its server at the cache's revision.
 ///
-/// The value contains the names of a few objects, but never their content.
+/// The value contains the names of a few objects, but never the content of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
     /// The collection that was compared, from
     /// [`ListerWatcher::description`](crate::transport::ListerWatcher::description).
     pub description: Arc<str>,
-    /// The revision of the cache.
+    /// Revision of the cache at which the objects were compared.
     pub revision: ResourceVersion,
-    /// Whether the server has not reached the cache's revision: it was restored from a backup, or is another
-    /// server. In this case objects were not compared.
+    /// Whether the server has not reached the cache's revision, because the server was restored from a backup
+    /// or is another server. If `true`, no objects were compared.
     pub went_back: bool,
     /// Number of objects that only the server has.
     pub missing: usize,

@@ -1,4 +1,4 @@
-//! [`InformerError`]: the reason why an informer ended without being stopped.
+//! Defines [`InformerError`], the reason why an informer ended without being stopped.
 
 use std::{any::Any, sync::Arc};
 
@@ -6,9 +6,9 @@ use crate::panics::panic_message;
 
 /// Error of an informer that ended without being stopped, and does not restart.
 ///
-/// Server errors never cause this error: a reflector retries as long as the informer runs. A panic in user
-/// code that is called for one object or one event does not cause it either; it affects only that object or
-/// that handler.
+/// Server errors never cause this error, because a reflector retries as long as the informer runs. A panic in
+/// user code that is called for one object or one event does not cause this error either. Such a panic
+/// affects only the object or the handler.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("informer {name} ({expects}) failed: {cause}")]
 #[non_exhaustive]
@@ -21,28 +21,29 @@ pub struct InformerError {
     pub cause: FailureCause,
 }
 
-/// The cause of the failure of an informer.
+/// The cause of the failure of an informer: a panic, a cancelled task, or a defect of this library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailureCause {
-    /// Code that is not called for one object panicked: `tweak_list_options`, the program's
+    /// Code panicked that is not called for a single object or event: `tweak_list_options`, the program's
     /// [`ListerWatcher`](crate::transport::ListerWatcher) or [`Queue`](crate::queue::Queue), a destructor of
     /// an object, or this library.
     #[error("{part} panicked: {reason}")]
     Panicked {
         /// The part of the informer that ran the code, for example `the reflector of pods in namespace shop`.
         part: Arc<str>,
-        /// The panic message, as one line. It may quote an object.
+        /// The panic message, as one line. The message may contain the content of an object.
         reason: Arc<str>,
     },
-    /// A task of the informer was cancelled: the Tokio runtime on which the informer was built or run has
-    /// shut down.
+    /// A task of the informer was cancelled, because a Tokio runtime has shut down: the one on which the
+    /// informer was built or the one on which it ran.
     #[error("{part} was cancelled: its Tokio runtime has shut down")]
     Cancelled {
         /// The part of the informer that ran the task.
         part: Arc<str>,
     },
-    /// A task of the informer returned without being stopped: a defect of this library.
+    /// A task of the informer returned although the informer was not stopped, which is a defect of this
+    /// library.
     #[error(
         "{part} returned although the informer was not stopped, which is a defect of kube-informer"
     )]
@@ -53,7 +54,7 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    /// Returns the cause for a panic caught by `catch_unwind`.
+    /// Returns the cause for a panic that `catch_unwind` caught in `part`, a part of the informer.
     pub(crate) fn panicked(part: &str, panic: &(dyn Any + Send)) -> Self {
         Self::Panicked {
             part: Arc::from(part),

@@ -1,4 +1,7 @@
-//! [`SourceStatus`]: the state of one reflector of an informer.
+//! Defines [`SourceStatus`], the state of the reflector of one source.
+//!
+//! A source is a collection of objects that the informer lists and watches, such as the pods of one
+//! namespace.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{object::ResourceVersion, transport};
 
-/// The state of the reflector of one source.
+/// The state of the reflector of one source: its activity, its last revision and its last failure.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceStatus {
@@ -15,19 +18,20 @@ pub struct SourceStatus {
     pub description: Arc<str>,
     /// The reflector's current activity.
     pub activity: Activity,
-    /// The newest revision that the reflector has delivered to the queue; unset before the first list.
+    /// The newest revision that the reflector has delivered to the queue. The revision is unset before the
+    /// first list.
     pub revision: ResourceVersion,
     pub(super) last_event: Option<Instant>,
     pub(super) last_bookmark: Option<Instant>,
-    /// The last failure of a list or watch, which may be long past; see [`SourceStatus::activity`] for the
-    /// current state.
+    /// The last failure of a list or watch; `None` if none has failed. The failure may be long past:
+    /// [`SourceStatus::activity`] is the current state.
     pub last_error: Option<Arc<transport::Error>>,
     pub(super) last_failure: Option<Instant>,
-    /// Time of the first failure since the last success.
+    /// Time of the first failure since the last success; `None` if no failure followed the last success.
     pub(super) failing: Option<Instant>,
 }
 
-/// The activity of a reflector.
+/// The current activity of a reflector, such as a list, an open watch or a pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Activity {
@@ -46,14 +50,15 @@ pub enum Activity {
         /// Number of objects received so far.
         objects: usize,
     },
-    /// The reflector has requested a watch that is not open yet.
+    /// The reflector waits for the response to a watch request, or to a request that checks the server's
+    /// revision before the watch.
     Opening,
-    /// The watch is open.
+    /// The watch is open, and the reflector waits for events.
     Watching,
-    /// The store has been full for at least one second, and does not accept what the list or watch delivered.
+    /// The store has been full for at least one second, and does not accept the changes of the list or watch.
     ///
-    /// The reason is a handler with a full [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer, or a
-    /// custom store. The reflector reads nothing in this state, so the cache is behind the server.
+    /// The reason is a handler with a full [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer,
+    /// or a custom store. The reflector reads nothing in this state, so the cache is behind the server.
     StoreFull,
     /// The reflector waits before the next request.
     BackingOff {
@@ -62,15 +67,15 @@ pub enum Activity {
         /// Number of consecutive failures.
         attempt: u32,
     },
-    /// The definition of the kind was deleted, and the reflector sends no requests until it exists again.
-    /// Only informers of a factory that follows definitions have this state.
+    /// The definition (CRD) of the kind was deleted. The reflector sends no requests until the definition
+    /// exists again. This state occurs only in informers of a factory that follows definitions.
     NotServed,
     /// The reflector has ended, and does not restart.
     Stopped,
 }
 
 impl Activity {
-    /// Returns whether `next` differs from this activity at most in the number of objects.
+    /// Returns whether `self` and `next` are equal, or differ only in the number of received objects.
     pub(super) fn only_counts_on(self, next: Self) -> bool {
         match (self, next) {
             (Self::Listing { page, .. }, Self::Listing { page: next, .. }) => page == next,
@@ -81,36 +86,36 @@ impl Activity {
 }
 
 impl SourceStatus {
-    /// Returns the time since the last event, including bookmarks, or the last complete list.
+    /// Returns the time since the last event, bookmark or complete list; `None` before the first one.
     pub fn since_last_event(&self) -> Option<Duration> {
         self.last_event.map(|at| at.elapsed())
     }
 
-    /// Returns the time since the last bookmark.
+    /// Returns the time since the last bookmark; `None` before the first one.
     pub fn since_last_bookmark(&self) -> Option<Duration> {
         self.last_bookmark.map(|at| at.elapsed())
     }
 
-    /// Returns the time since the last failure.
+    /// Returns the time since the last failure of a list or watch; `None` if none has failed.
     pub fn since_last_error(&self) -> Option<Duration> {
         self.last_failure.map(|at| at.elapsed())
     }
 
-    /// Returns how long all requests have failed; `None` since the last complete list, opened watch, or
-    /// event.
+    /// Returns the time for which all requests have failed. `None` if a complete list, an opened watch or an
+    /// event followed the last failure, or if no request has failed.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failing.map(|at| at.elapsed())
     }
 
-    /// Returns whether the reflector has delivered a list, or resumed from a saved store.
+    /// Returns whether the reflector has delivered a list to the queue, or resumed from a saved store.
     ///
-    /// The list may not be in the cache yet. Unless it is the first list, a handler with a full
-    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer can delay it.
+    /// The list may not be in the cache yet. A handler with a full
+    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer can delay any list except the first.
     pub fn is_listed(&self) -> bool {
         !self.revision.is_unset()
     }
 
-    /// Returns the rank of the activity; a lower rank is further from watching.
+    /// Returns the rank of the activity. A lower rank is further from an open watch.
     pub(super) fn rank(&self) -> u8 {
         match self.activity {
             Activity::Stopped => 0,

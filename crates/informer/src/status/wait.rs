@@ -1,4 +1,6 @@
-//! [`WaitForSync`]: waits until an informer or a handler has synced, or reports why it did not.
+//! Waits until an informer or a handler has synced, or reports why it has not synced.
+//!
+//! The module only reads the status; it does not start an informer.
 
 use std::{fmt, future::IntoFuture, pin::pin, sync::Arc, time::Duration};
 
@@ -13,10 +15,10 @@ use crate::{
 
 /// A future that waits until an informer or a handler has synced.
 ///
-/// The wait also ends when the informer ends or fails; [`deadline`](WaitForSync::deadline) and
-/// [`fail_fast`](WaitForSync::fail_fast) end it earlier. A wait for an informer that has ended returns an
-/// error even if the informer had synced, because its cache is no longer updated. A sync at the deadline
-/// counts as in time. The future owns its state and can be awaited in any task.
+/// The wait also ends when the informer ends or fails. [`deadline`](WaitForSync::deadline) and
+/// [`fail_fast`](WaitForSync::fail_fast) can end the wait earlier. A wait for an informer that has ended
+/// returns an error even if the informer had synced, because its cache is no longer updated. A sync at the
+/// deadline counts as in time. The future owns its state and can be awaited in any task.
 ///
 /// # Errors
 /// A [`SyncError`] names the informer or the handler and the reason.
@@ -40,7 +42,8 @@ pub struct WaitForSync {
     is_unstarted: bool,
 }
 
-/// Error of a wait for an informer or a handler that did not sync.
+/// Error of a wait for an informer or a handler that did not sync. The error contains the reason and the
+/// informer's status.
 #[doc(alias = "SyncResult")]
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -59,13 +62,14 @@ pub struct SyncError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncFailure {
-    /// The deadline has passed; the value is the allowed time.
+    /// The informer or the handler did not sync before the deadline. The value is the allowed time.
     Deadline(Duration),
     /// The informer was stopped, or the handler was removed.
     Ended,
-    /// The informer failed; see [`Status::failure`] of [`SyncError::status`].
+    /// The informer failed. The reason is [`Status::failure`] in [`SyncError::status`].
     Failed,
-    /// With `fail_fast`: the server rejects the requests, and a retry does not help.
+    /// The server rejects the requests with an error that a retry does not solve. Only a wait with
+    /// [`fail_fast`](WaitForSync::fail_fast) returns this reason.
     Refused,
     /// The informer's factory was not [started](crate::SharedInformerFactory::start) before the wait began.
     NotStarted,
@@ -110,7 +114,7 @@ impl fmt::Display for SyncError {
 }
 
 impl SyncError {
-    /// Returns a hint for the user on how to solve the failure, if there is one.
+    /// Returns a hint that tells the user how to solve the failure; `None` if there is no hint.
     fn next_step(&self) -> Option<&'static str> {
         match self.failure {
             SyncFailure::NotStarted => Some("call start of the factory before the wait"),
@@ -123,7 +127,8 @@ impl SyncError {
     }
 }
 
-/// Returns a hint for the user on how to solve an error of this class in a list or a watch.
+/// Returns a hint that tells the user how to solve an error of this class in a list or a watch; `None` if
+/// there is no hint.
 fn next_step(class: Class) -> Option<&'static str> {
     match class {
         Class::Unauthorized => Some("check the credentials of the client"),
@@ -173,7 +178,7 @@ impl WaitForSync {
         }
     }
 
-    /// Makes the wait fail when it is awaited, because the factory was not started.
+    /// Makes the wait fail as soon as it is awaited, because the factory was not started.
     pub(crate) fn not_started(mut self) -> Self {
         self.is_unstarted = true;
         self

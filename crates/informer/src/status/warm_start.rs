@@ -1,4 +1,6 @@
-//! [`WarmStart`]: whether an informer started from a saved store, or the reason why it did not.
+//! Defines [`WarmStart`], which shows whether an informer started from a saved store, or why it did not.
+//!
+//! A saved store is a file with the objects and revisions of an earlier cache. The module loads no store.
 
 use std::{fmt, time::Duration};
 
@@ -18,9 +20,9 @@ pub enum WarmStart {
         /// Age of the saved store by the system clock; zero if that clock was set back.
         age: Duration,
     },
-    /// The informer listed all objects, as without a saved store.
+    /// The informer listed all objects, as an informer without a saved store does.
     Cold {
-        /// Why the saved store was not loaded.
+        /// Reason why the saved store was not loaded.
         reason: ColdReason,
     },
 }
@@ -41,38 +43,39 @@ impl fmt::Display for WarmStart {
     }
 }
 
-/// The reason why a saved store was not loaded. It contains kinds, scopes and lines, never an object's
-/// content.
+/// The reason why a saved store was not loaded. The reason may contain kinds, namespaces, selectors and line
+/// numbers, but never the content of an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColdReason {
     /// No store is saved at the configured path.
     #[error("no store is saved there")]
     NoFile,
-    /// The operating system reported an error when the file was read.
+    /// The operating system reported an error when the file was read. The text is that error.
     #[error("the saved store can't be read: {0}")]
     Unreadable(String),
-    /// The file is truncated, modified, or not a saved store.
+    /// The file is truncated, modified, or not a saved store. The text describes the first defect.
     #[error("the saved store is damaged: {0}")]
     Damaged(String),
-    /// The file has the format of another version of this library.
+    /// The file has the format of another version of this library. The number is the version of the format.
     #[error("the saved store has format {0}, which this version does not read")]
     OtherFormat(u64),
     /// The store was saved from another cluster.
     #[error("the store was saved from another server")]
     OtherServer,
-    /// The store contains another kind, or metadata alone where whole objects are required.
+    /// The store contains objects of another kind, or metadata alone where the informer requires whole
+    /// objects.
     #[error("the saved store has other objects: {saved}")]
     OtherKind {
         /// Kind of the objects in the store.
         saved: String,
     },
-    /// The store contains other objects of the kind: other namespaces or selectors.
+    /// The store contains other objects of the same kind, from other namespaces or selectors.
     #[error("the saved store has {saved}, and the informer requests {wanted}")]
     OtherScope {
-        /// The requests of the informer that saved the store.
+        /// The requests (namespaces and selectors) of the informer that saved the store.
         saved: String,
-        /// The requests of the informer that tried to load the store.
+        /// The requests (namespaces and selectors) of the informer that tried to load the store.
         wanted: String,
     },
     /// The store was saved by another version of the program, whose type or transform may differ.
@@ -84,21 +87,24 @@ pub enum ColdReason {
     /// The store was saved with other pruned or kept fields.
     #[error("the saved objects were pruned of other fields")]
     OtherPruning,
-    /// The server has not reached the saved revision: it was restored from a backup.
+    /// The server has not reached the revision in the store, because the server was restored from a backup.
+    /// The value is that revision.
     #[error("the server has not reached revision {0}, up to which the store was saved")]
     WentBack(ResourceVersion),
-    /// The transport does not identify its server or its objects.
+    /// The source does not identify its server or its collection of objects, as custom sources do by default.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
-    /// The server does not report its identity. The informer requests the identity again at each save.
+    /// The request for the server's identity failed. The text is the error. The informer repeats the request
+    /// before each save.
     #[error(
         "the identity of the server is unknown: {0}; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(String),
-    /// The server rejects the list of one object, by which the informer checks the server's revision.
+    /// The server rejects the LIST of one object with which the informer checks the server's revision. The
+    /// text is the error.
     #[error("the server rejects the requests of a warm start: {0}")]
     Refused(String),
-    /// Secrets are not written to disk unless the program allows it.
+    /// The objects are Secrets, which are not saved unless the program allows it.
     #[error("Secrets are neither saved nor loaded; to allow it, call SavedStore::allow_secrets")]
     SecretsRefused,
 }

@@ -1,4 +1,4 @@
-//! The texts of transport errors of each class, and of every variant of the other errors.
+//! Tests the texts of transport errors of each class, and of every variant of the other error types.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -14,7 +14,9 @@ use crate::{
     warm_start::SaveError,
 };
 
-/// Asserts the texts of these errors, with their causes after ` <- `. Every variant needs a row.
+/// Asserts that the texts of `$errors` equal `$expected`: one line per error, with its cause after ` <- `.
+/// Does not compile if a variant of the error type is missing in the list of variants. Fails if a listed
+/// variant has no error.
 macro_rules! assert_texts {
     ($errors:expr, [$($variant:pat),+ $(,)?], $expected:expr) => {{
         let errors = $errors;
@@ -47,7 +49,7 @@ fn revision(text: &str) -> ResourceVersion {
     text.into()
 }
 
-/// Returns every class: a new one does not compile until it is in this chain.
+/// Returns every class of transport errors. A new class does not compile until `next` contains it.
 pub(super) fn classes() -> Vec<Class> {
     let next = |class: &Class| match class {
         Class::Expired => Some(Class::TooLargeResourceVersion),
@@ -75,7 +77,8 @@ pub(super) fn panicked() -> FailureCause {
     FailureCause::panicked("the reflector of pods", &"index out of bounds")
 }
 
-/// Errors of each class that this crate's parsers and limits create.
+/// Returns transport errors that this crate's parsers and limits create, at least one of each class that they
+/// use.
 fn created() -> Vec<Error> {
     let status = |code: u16, body: &str| Error::from_status_body(code, body.as_bytes());
     let too_large = r#"{"reason":"Timeout","message":"Too large resource version: 9, current: 3"}"#;
@@ -117,8 +120,8 @@ fn created() -> Vec<Error> {
     ]
 }
 
-/// Whether the errors of a class have their texts elsewhere: in the client (`transport/client/classify.rs`), or in the
-/// reflector, whose texts are in `messages.txt`.
+/// Returns whether [`created`] contains no error of this class. The client (`transport/client/classify.rs`)
+/// or the reflector creates such errors. The texts of the reflector are in `messages.txt`.
 fn is_created_elsewhere(class: Class) -> bool {
     match class {
         Class::ConnectionRefused | Class::VeryShortWatch | Class::WentBack | Class::Store => true,

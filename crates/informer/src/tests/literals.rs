@@ -1,20 +1,23 @@
-//! Finds the string literals of Rust code, each with the code that it stands in.
+//! Finds the string literals in Rust code, each with the code before and after the literal.
 //!
-//! It reads text, not syntax trees: comments, characters and raw strings are recognized, macros are not expanded.
+//! The module reads text, not syntax trees. It recognizes comments, character literals and raw strings, and
+//! does not expand macros.
 
-/// A string literal, without its quotes and with its escapes read.
+/// A string literal in Rust code. `text` is the literal without quotes and with its escapes replaced.
 #[derive(Debug)]
 pub(super) struct Literal {
     pub(super) text: String,
-    /// The name of the `tracing` macro whose argument it is.
+    /// The name of the `tracing` macro that has the literal as an argument; `None` for other literals.
     pub(super) log: Option<String>,
-    /// The code before it, up to a hundred bytes, and the code after it, up to two.
+    /// About 400 bytes of code before the literal. `after` contains up to 40 characters of code after the
+    /// literal.
     before: String,
     after: String,
 }
 
 impl Literal {
-    /// Whether it is the message of a log line, which is the last argument.
+    /// Returns whether the literal is the message of a log line, which is the last argument of a `tracing`
+    /// macro.
     pub(super) fn is_message(&self) -> bool {
         self.log.is_some() && self.after.trim_start().starts_with(')') && !self.is_field()
     }
@@ -23,7 +26,7 @@ impl Literal {
         self.before.ends_with("= ")
     }
 
-    /// Whether it is an argument of an attribute, or the message of a panic or an assertion.
+    /// Returns whether the literal is an argument of an attribute, or the message of a panic or an assertion.
     pub(super) fn is_for_programmers(&self) -> bool {
         let statement = self.before.rsplit([';', '{', '}']).next();
         let before = self.before.trim_end();
@@ -35,7 +38,7 @@ impl Literal {
     }
 }
 
-/// Returns the string literals of this code in their order.
+/// Returns the string literals in `code`, in order.
 pub(super) fn literals(code: &str) -> Vec<Literal> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -68,7 +71,8 @@ pub(super) fn literals(code: &str) -> Vec<Literal> {
     found
 }
 
-/// Returns the length of a character literal, or of the quote of a lifetime.
+/// Returns the length in bytes of the character literal at the start of `rest`, or 1 if the quote starts a
+/// lifetime.
 fn character(rest: &str) -> usize {
     let mut characters = rest.char_indices().skip(1);
     let is_escape = rest.starts_with("'\\");
@@ -80,7 +84,7 @@ fn character(rest: &str) -> usize {
     }
 }
 
-/// Returns the length of a string literal with its quotes.
+/// Returns the length in bytes of the string literal at the start of `rest`, including its quotes.
 fn quoted(rest: &str) -> usize {
     let mut is_escaped = false;
     let end = rest[1..].find(|character| match character {
@@ -97,7 +101,7 @@ fn quoted(rest: &str) -> usize {
     end.unwrap() + 2
 }
 
-/// Reads quotes and line ends that are escaped; other escapes stay.
+/// Replaces escaped quotes, and joins lines that end with a backslash. Other escapes are kept.
 fn unescaped(text: &str) -> String {
     let lines: Vec<_> = text.split("\\\n").collect();
     let continued = lines.iter().skip(1).map(|line| line.trim_start());

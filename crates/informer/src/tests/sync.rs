@@ -1,4 +1,4 @@
-//! The texts of failed waits for a sync, and the next step for each class of error.
+//! Tests the texts of failed waits for a sync, and the suggested next step for each error class.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,8 @@ use crate::{
     transport::Error,
 };
 
-/// The sync error of `pods` after this preparation of its status.
+/// Returns the error of a failed wait for the informer `pods`, after `prepare` has written the informer's
+/// status.
 fn sync_error(failure: SyncFailure, prepare: impl FnOnce(&StatusWriter)) -> SyncError {
     let writer = StatusWriter::new(1);
     prepare(&writer);
@@ -23,7 +24,7 @@ fn sync_error(failure: SyncFailure, prepare: impl FnOnce(&StatusWriter)) -> Sync
     }
 }
 
-/// Records a failed list.
+/// Records in the status that a list has failed, and that the reflector waits before the next request.
 fn list_failed(writer: &StatusWriter, error: Error) {
     writer.failed(SourceId::default(), &Arc::new(error));
     writer.back_off(SourceId::default(), Duration::from_secs(1), 1);

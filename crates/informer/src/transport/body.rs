@@ -1,7 +1,7 @@
-//! [`Body`] reads a response body chunk by chunk, with a deadline.
+//! [`Body`] reads a response body chunk by chunk, and applies a deadline to each read.
 //!
-//! Guarantees: received bytes are returned even if the deadline has passed. While bytes arrive, a new
-//! deadline needs no timer call, because a server may send a chunk for every object.
+//! Guarantees: a chunk that has arrived is returned even if the deadline has passed. A later deadline does
+//! not reset the timer while chunks arrive, because a server may send a chunk for every object.
 
 use std::{
     fmt,
@@ -16,15 +16,17 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::{ByteStream, Error, Response};
 use crate::codec::Codec;
 
-/// A response body, and the timer of its deadline.
+/// Reads the body of a response. Holds the stream of chunks, the codec of the response, and the timer of the
+/// deadline.
 pub(crate) struct Body {
     codec: Codec,
     chunks: ByteStream,
-    /// The timer that fires at the current deadline, or at an earlier one.
+    /// Timer of the deadline, which fires at the deadline or earlier. It is `None` before the first wait with
+    /// a deadline, and after the deadline has passed.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// The error when no bytes arrived before the deadline.
+/// Error of [`Body::next`]: no chunk arrived before the deadline.
 #[derive(Debug)]
 pub(crate) struct Late;
 
@@ -35,8 +37,10 @@ impl fmt::Debug for Body {
 }
 
 impl Body {
+    /// Creates a reader for the body of `response`.
+    ///
     /// # Errors
-    /// The response has a content type that the library does not support.
+    /// Returns an error if the library does not support the content type of the response.
     pub(crate) fn new(response: Response) -> Result<Self, Error> {
         Ok(Self {
             codec: Codec::of_content_type(response.content_type())?,
@@ -49,8 +53,9 @@ impl Body {
         self.codec
     }
 
-    /// Waits for the next chunk and returns it; returns `None` at the end of the body, or [`Late`] if no
-    /// chunk arrives before the deadline.
+    /// Waits for the next chunk of the body and returns the chunk, or `None` at the end of the body.
+    ///
+    /// Returns [`Late`] if no chunk arrives before `deadline`. Waits without a limit if `deadline` is `None`.
     ///
     /// # Cancel safety
     /// Dropping the future loses no bytes.
@@ -75,8 +80,8 @@ impl Body {
         }
     }
 
-    /// Completes when the deadline has passed. Deadlines mostly move later, so the timer is reset only when
-    /// it fires.
+    /// Returns `Ready` when `deadline` has passed. To avoid a timer reset in each call, the timer is moved to
+    /// a later deadline only when the timer fires.
     fn poll_deadline(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<Late> {
         let timer = self
             .timer

@@ -1,9 +1,10 @@
-//! [`ListWatch`] lists and watches objects with a [`kube_client::Client`]; [`connect`] creates a suitable
-//! client.
+//! [`ListWatch`] lists and watches objects with a [`kube_client::Client`]; [`connect`] creates such a client.
 //!
-//! Any `kube_client::Client` is accepted. A client that kube builds retries 429, 503 and 504 by itself, for
-//! minutes and without reporting it. [`connect`] disables these retries, so that the reflector receives every
-//! error and backs off once.
+//! `ListWatch` accepts any `kube_client::Client`. By default, a client of kube retries responses 429, 503 and
+//! 504 for minutes, and does not report these retries. [`connect`] disables kube's retries. The reflector
+//! then receives every error, and only the reflector backs off.
+//!
+//! This module does not retry requests and does not decode objects.
 
 mod classify;
 #[cfg(feature = "http2")]
@@ -37,30 +38,32 @@ use crate::{
     selector::Selector,
 };
 
-/// The `User-Agent` header that [`connect`] sends if the configuration has none.
+/// Value of the `User-Agent` header that [`connect`] sends if the configuration has no such header.
 pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION"));
 
-/// `Accept` header of a request for the metadata of objects alone.
+/// `Accept` header of a watch request, or of a request for one object. The server then returns the metadata
+/// of objects instead of whole objects.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// `Accept` header of a list request for the metadata of objects alone.
+/// `Accept` header of a list request. The server then returns the metadata of objects instead of whole
+/// objects.
 const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// `Accept` header of a list request for the metadata of objects alone, or for whole objects if the server
-/// can't omit the other fields.
+/// `Accept` header of a list request. The server then returns the metadata of objects if it can, and whole
+/// objects otherwise.
 const METADATA_IF_IT_CAN: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// Creates a client for informers from a kube configuration.
 ///
-/// The client has kube's authentication, a `User-Agent`, and none of kube's own retries, so that a response
-/// with 429 causes one back-off.
+/// The client authenticates as kube's own client does and sends a `User-Agent` header. Kube's own retries are
+/// disabled, because the reflector already backs off after an error such as 429.
 ///
-/// With feature `http2`, and unless the configuration names a proxy, all informers of the client
-/// share one connection to a server that offers HTTP/2 in the TLS handshake. Without the feature,
-/// through a proxy and over OpenSSL each open watch has an HTTP/1.1 connection of its own.
+/// With feature `http2`, all informers of the client share one connection to a server that offers HTTP/2 in
+/// the TLS handshake. Each open watch has its own HTTP/1.1 connection without the feature, through a proxy,
+/// and over OpenSSL.
 ///
-/// With feature `http2` TLS needs one of these sets of features of `kube-client`:
+/// With feature `http2`, TLS needs one of these sets of features of `kube-client`:
 ///
 /// | features | TLS |
 /// | --- | --- |
@@ -69,18 +72,19 @@ const METADATA_IF_IT_CAN: &str =
 /// | `rustls-tls` | rustls with the crypto provider that the process has installed |
 /// | `openssl-tls` without `rustls-tls` | OpenSSL, HTTP/1.1 only |
 ///
-/// If the process has no default crypto provider of rustls, `connect` installs the one that rustls was
-/// compiled with, as kube's client builder does.
+/// If the process has no default crypto provider of rustls, `connect` installs the provider that rustls was
+/// compiled with. Kube's client builder does the same.
 ///
-/// User and password in the address (`https://USER:PASSWORD@HOST`) are removed, because kube does not send them,
-/// but logs them.
+/// `connect` removes the user and the password from an address such as `https://USER:PASSWORD@HOST`, because
+/// kube logs them but does not send them.
 ///
 /// The function must be called inside a Tokio runtime, because the client spawns tasks.
 ///
 /// # Errors
-/// kube can't build the client, for example because a CA can't be read or a proxy is invalid; or the address
-/// lacks `http` or `https`, for which kube's client would panic. With feature `http2`, another error is that
-/// `kube-client` has none of the sets of TLS features above; the error names them.
+/// Returns an error if kube can't build the client, for example because a CA can't be read or a proxy is
+/// invalid. Returns an error if the address lacks `http` or `https`, because kube's client would panic. With
+/// feature `http2`, returns an error if `kube-client` has none of the sets of TLS features above; the error
+/// names these sets.
 pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {
     check_address(&config)?;
     identify(&mut config);
@@ -93,13 +97,14 @@ pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::E
     Client::try_from(config)
 }
 
-/// Like [`connect`], for a server that is known to support HTTP/2, with or without TLS.
+/// Creates a client like [`connect`], for a server that is known to support HTTP/2, with or without TLS.
 ///
 /// The client ignores proxies in the configuration.
 ///
 /// # Errors
-/// The function returns the errors of [`connect`], and an error for an `https` address if `kube-client` lacks
-/// the feature `rustls-tls`. With a server that supports HTTP/1.1 only, every request fails.
+/// Returns the errors of [`connect`], and an error for an `https` address if `kube-client` lacks the feature
+/// `rustls-tls`. If the server supports only HTTP/1.1, this function succeeds, but every request of the
+/// client fails.
 #[cfg(feature = "http2")]
 pub fn connect_with_prior_knowledge(
     mut config: kube_client::Config,
@@ -109,8 +114,10 @@ pub fn connect_with_prior_knowledge(
     shared_connection::connect(&config, Protocol::Http2)
 }
 
+/// Checks that the address of the server has a scheme and a host.
+///
 /// # Errors
-/// The address of the server is incomplete: `HOST:PORT`, or only a path.
+/// Returns an error if the address is incomplete, such as `HOST:PORT` or only a path.
 fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error> {
     let mut parts = config.cluster_url.clone().into_parts();
     // The path may be missing; scheme and host may not.
@@ -127,8 +134,8 @@ fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error>
     }
 }
 
-/// Disables kube's retries, removes user and password from the address, and sets the `User-Agent` if the
-/// configuration has none.
+/// Disables kube's retries, and removes the user and the password from the server's address. Sets the
+/// `User-Agent` header if the configuration has none.
 fn identify(config: &mut kube_client::Config) {
     config.default_retry = false;
     let mut address = config.cluster_url.clone().into_parts();
@@ -147,21 +154,22 @@ fn identify(config: &mut kube_client::Config) {
     }
 }
 
-/// A function that changes the options of each list and watch request before it is sent.
+/// A function that changes the [`ListOptions`] of each list request and each watch request before `ListWatch`
+/// sends the request.
 pub type TweakListOptions = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 
-/// Lists and watches the objects of one kind with a Kubernetes client, in all namespaces or in one.
+/// Lists and watches the objects of one kind with a Kubernetes client, in all namespaces or in one namespace.
 ///
-/// `ListWatch` builds its own queries, because kube's parameters can't express the rules for resource
-/// versions. The type `K` determines only the URL and the representation: `PartialObjectMeta<K>` requests
-/// metadata alone.
+/// `ListWatch` builds the query parameters without kube's `ListParams` and `WatchParams`, which can't express
+/// the rules for resource versions. The type `K` determines only the URL and the representation of objects:
+/// with `PartialObjectMeta<K>`, `ListWatch` requests only metadata.
 #[doc(alias = "NewListWatchFromClient")]
 #[doc(alias = "NewFilteredListWatchFromClient")]
 #[derive_where(Clone)]
 pub struct ListWatch<K> {
     client: Arc<dyn ClientSource>,
     kind: PhantomData<fn() -> K>,
-    /// URL path of the kind's API group and version.
+    /// URL path of the kind's API group and version, such as `/apis/apps/v1`.
     base: String,
     plural: String,
     metadata_only: bool,
@@ -172,8 +180,8 @@ pub struct ListWatch<K> {
 }
 
 impl<K: Resource> ListWatch<K> {
-    /// Creates a source of all objects of `K`, in all namespaces. `client` is a [`Client`] or a
-    /// [`RotatingClient`].
+    /// Creates a `ListWatch` of all objects of `K` in all namespaces. `client` is a [`Client`], a
+    /// [`RotatingClient`] or another [`ClientSource`].
     pub fn new(client: impl ClientSource) -> Self
     where
         K::DynamicType: Default,
@@ -181,7 +189,8 @@ impl<K: Resource> ListWatch<K> {
         Self::with_type(client, &K::DynamicType::default())
     }
 
-    /// Like [`ListWatch::new`], for a type known at run time, such as `DynamicObject` with an `ApiResource`.
+    /// Creates a `ListWatch` like [`ListWatch::new`], for a type known only at run time, such as
+    /// `DynamicObject` with an `ApiResource`.
     pub fn with_type(client: impl ClientSource, dyntype: &K::DynamicType) -> Self {
         let (group, version) = (K::group(dyntype), K::version(dyntype));
         let base = if group.is_empty() {
@@ -202,30 +211,30 @@ impl<K: Resource> ListWatch<K> {
         }
     }
 
-    /// Restricts lists and watches to the objects of one namespace.
+    /// Restricts lists and watches to the objects of one namespace. An empty name means all namespaces.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into()).filter(|namespace| !namespace.is_empty());
         self
     }
 
-    /// Restricts lists and watches to the objects whose labels the selector selects.
+    /// Restricts lists and watches to the objects whose labels match the selector.
     #[must_use]
     pub fn labels(mut self, selector: &Selector) -> Self {
         self.labels = Some(selector.to_string()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Restricts lists and watches to the objects whose fields the selector selects, for example
-    /// `spec.nodeName=node-1`. The server determines which fields are supported.
+    /// Restricts lists and watches to the objects whose fields match the selector, for example
+    /// `spec.nodeName=node-1`. The server determines which fields a selector can use.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Sets a function that changes the options of each list and watch request before it is sent. If this
-    /// method is called several times, the functions apply in the order of the calls.
+    /// Adds a function that changes the options of each list request and each watch request before the
+    /// request is sent. The functions of several calls run in the order of the calls.
     #[must_use]
     pub fn tweak_list_options(
         mut self,
@@ -242,7 +251,7 @@ impl<K: Resource> ListWatch<K> {
     }
 }
 
-/// What a request asks for; it determines the `Accept` header and the query.
+/// Kind of a request. The kind determines the `Accept` header and whether the query contains `watch=true`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     List,
@@ -317,7 +326,11 @@ impl<K> ListWatch<K> {
     }
 }
 
-/// Sends a request, and returns its response, or the error that the server reports in an error response.
+/// Sends a request and returns the response.
+///
+/// # Errors
+/// Returns an error if the connection fails, or the error that the server reports in a response whose status
+/// is not 2xx.
 pub(crate) async fn answer(
     client: &Client,
     request: http::Request<Body>,
@@ -350,7 +363,8 @@ pub(crate) async fn answer(
     Err(error.with_retry_after(retry_after))
 }
 
-/// Reads the whole body of a response, up to `max` bytes; `what` names the response in errors.
+/// Reads the whole body of a response. Returns an error if the body is longer than `max` bytes; `what` names
+/// the response in the error.
 pub(crate) async fn read_all(response: Response, max: usize, what: &str) -> Result<Vec<u8>, Error> {
     let (mut body, mut bytes) = (response.into_body(), Vec::new());
     while let Some(chunk) = body.next().await {
@@ -376,12 +390,13 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Box::pin(self.send(self.request(options, Wanted::Watch)))
     }
 
-    /// Returns true for every server; the reflector detects a server without support at the first request.
+    /// Returns true, because the reflector detects a server without streaming lists at the first request.
     fn streams_lists(&self) -> bool {
         true
     }
 
-    /// Returns the request without a revision: path, selectors and tweaked options.
+    /// Returns the URI of a list request without a revision: the path, the selectors and the tweaked options.
+    /// Appends ` (metadata)` if `ListWatch` requests only metadata.
     fn collection(&self) -> Option<String> {
         let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
         let form = if self.metadata_only {
@@ -393,7 +408,8 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Some(format!("{}{form}", uri.trim_end_matches('?')))
     }
 
-    /// Returns the uid of the namespace `kube-system`, which every cluster has, and which can't be deleted.
+    /// Returns the uid of the namespace `kube-system` as the identity of the server, because every cluster
+    /// has this namespace and the namespace can't be deleted.
     fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
         Box::pin(async {
             let request = http::Request::get("/api/v1/namespaces/kube-system")

@@ -1,4 +1,8 @@
-//! [`Error`] describes why a request failed, with its [`Class`] and the [`Retry`] that follows.
+//! [`Error`] describes the failure of a list or a watch: its [`Class`], its message, and the [`Retry`] that
+//! follows.
+//!
+//! Guarantees: messages from a server are shortened to one line of limited length. This module does not retry
+//! requests and does not compute the backoff.
 
 use std::time::Duration;
 
@@ -11,8 +15,8 @@ use crate::{
 
 /// The reason why a list or a watch failed.
 ///
-/// `Display` prints the message of this error only; [`std::error::Error::source`] returns its cause. Neither
-/// contains a body, a header or a credential.
+/// `Display` prints only the message of this error, without its cause; [`std::error::Error::source`] returns
+/// the cause. The message and the cause contain no response body, no header and no credential.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -22,52 +26,55 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The classes of failures of a request that a reflector treats differently.
+/// The class of a failed list or watch, which determines how a reflector continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Class {
-    /// The revision or the continue token is too old: HTTP 410, reason `Expired` or `Gone`.
+    /// The revision or the continue token is too old: HTTP 410, or the reason `Expired` or `Gone`.
     Expired,
-    /// The server has not reached the requested revision.
+    /// The server's data is older than the requested revision.
     TooLargeResourceVersion,
-    /// The server rejects requests because there are too many: HTTP 429.
+    /// The server rejects the request because it receives too many requests: HTTP 429.
     TooManyRequests,
-    /// The server's address refuses connections.
+    /// The host of the server refused the connection.
     ConnectionRefused,
-    /// The connection to the server broke, or could not be opened for another reason.
+    /// The connection to the server broke, or could not be opened for a reason other than a refusal.
     Connection,
-    /// The server or the network reported a time-out; also HTTP 504.
+    /// The server or the network reported a time-out, or the server responded with HTTP 504.
     Timeout,
-    /// The server does not accept the credentials: HTTP 401.
+    /// The server rejected the credentials, or no valid credentials are available: HTTP 401.
     Unauthorized,
-    /// The user lacks the permission: HTTP 403.
+    /// The user has no permission for the request: HTTP 403.
     Forbidden,
-    /// The server does not know the kind: HTTP 404.
+    /// The server does not serve the requested kind: HTTP 404.
     NotFound,
-    /// The request is invalid: any other 4xx.
+    /// The server rejected the request as invalid: a 4xx status without a class of its own.
     Invalid,
     /// The server failed with an internal error: HTTP 500 with the reason `InternalError`.
     Internal,
-    /// The server, or a proxy before it, is unavailable: HTTP 502 or 503.
+    /// The server, or a proxy in front of the server, is unavailable: HTTP 502 or 503.
     Unavailable,
-    /// The server failed with another error: any other 5xx.
+    /// The server failed with another error: a 5xx status without a class of its own.
     Server,
-    /// The response violates the protocol: it is not JSON, has an unknown structure, is a redirect, or
-    /// exceeds a [limit](crate::limits).
+    /// The response violates the protocol, for example because it is not JSON, has an unknown structure, is a
+    /// redirect, or exceeds a [limit](crate::limits).
     Protocol,
-    /// The server ended the watch immediately and without an event, which a healthy server does not do.
+    /// The server ended the watch immediately, without an event. A healthy server does not end a watch this
+    /// way.
     #[doc(alias = "VeryShortWatchError")]
     VeryShortWatch,
     /// The server sent an event older than the cached object, or a response with an older revision than
-    /// before: it was restored from a backup, or is another server. The reflector applies the next list
-    /// whatever its revisions are, because the server reuses revisions for other states.
+    /// before. The server was restored from a backup, or a different server responded.
+    ///
+    /// The reflector accepts the next list even if its revisions are older, because the server reuses
+    /// revisions for other states.
     WentBack,
-    /// The server responded, but the store to which the reflector writes did not accept the data.
+    /// The server responded, but the reflector's store did not accept the data.
     Store,
 }
 
 impl Class {
-    /// Returns the name of the class as a metric label, such as `too_many_requests`.
+    /// Returns the name of the class for a metric label, such as `too_many_requests`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -91,22 +98,23 @@ impl Class {
     }
 }
 
-/// How a reflector continues after a failure.
+/// The next request of a reflector after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// The reflector opens the watch again from the same revision, after a pause.
+    /// The reflector waits, and then opens the watch again at the same revision.
     Resume,
-    /// The reflector lists again. It does so without a pause if this is the first failure in a row.
+    /// The reflector lists again. There is no pause for the first such failure after the start, after a
+    /// healthy period, or after an outage.
     Relist,
-    /// The reflector lists again after a pause.
+    /// The reflector waits, and then lists again.
     Backoff,
-    /// A retry fails until permissions, the kind or the request change. A reflector still retries, because
-    /// they may change; a program that waits for sync can stop waiting.
+    /// A retry can succeed only after the permissions, the served kinds or the request have changed. The
+    /// reflector retries with a pause, in case they change; a program that waits for sync can stop waiting.
     GiveUp,
 }
 
 impl Error {
-    /// Creates an error of this class, without a cause.
+    /// Creates an error of this class with this message, without a cause.
     pub fn new(class: Class, message: impl Into<String>) -> Self {
         Self {
             class,
@@ -116,7 +124,7 @@ impl Error {
         }
     }
 
-    /// Sets the cause that [`std::error::Error::source`] returns.
+    /// Sets the cause of the error, which [`std::error::Error::source`] returns.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -126,28 +134,32 @@ impl Error {
         self
     }
 
-    /// Sets the pause before a retry that the server requested with `Retry-After`.
+    /// Sets the minimum pause before a retry, which the server requested with `Retry-After`. `None` means
+    /// that the server requested no pause.
     #[must_use]
     pub fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
         self.retry_after = retry_after;
         self
     }
 
-    /// Returns the class of this failure.
+    /// Returns the class of the failure.
     pub fn class(&self) -> Class {
         self.class
     }
 
-    /// Returns the pause before a retry that the server requested, in whole seconds.
+    /// Returns the minimum pause before a retry that the server requested; `None` if the server requested no
+    /// pause.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// Returns how a reflector continues when this error ends an open watch.
+    /// Returns the next request of a reflector after this error has ended an open watch.
     ///
-    /// A watch that could not be opened is retried from its revision after [`Class::TooManyRequests`],
-    /// [`Class::ConnectionRefused`], [`Class::Connection`], [`Class::Unavailable`], [`Class::Timeout`] and
-    /// [`Class::Unauthorized`], and with any `Retry-After`; after other errors a list follows.
+    /// The result does not apply to a watch that could not be opened. The reflector opens such a watch again
+    /// at the same revision after [`Class::TooManyRequests`], [`Class::ConnectionRefused`] and
+    /// [`Class::Connection`]; a limited number of times after [`Class::Unavailable`], [`Class::Timeout`] and
+    /// [`Class::Unauthorized`]; and after an error with a `Retry-After`, except [`Class::Expired`]. After
+    /// other errors the reflector lists.
     pub fn retry(&self) -> Retry {
         match self.class {
             Class::Expired | Class::TooLargeResourceVersion | Class::WentBack => Retry::Relist,
@@ -167,9 +179,10 @@ impl Error {
         }
     }
 
-    /// Whether the server was unreachable, or a proxy reports that (502, 503). Errors after the server is
-    /// reachable again count as a new failure. A server that responds with 429 or an internal error was
-    /// reachable.
+    /// Returns whether the error shows that the server is down or unreachable.
+    ///
+    /// A 5xx response counts as an outage, because a proxy may have sent it. HTTP 429, and HTTP 500 with
+    /// reason `InternalError`, do not count, because the server itself sent the response.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(
             self.class,
@@ -181,15 +194,17 @@ impl Error {
         )
     }
 
-    /// Creates the error from the `Status` of an error response or of an ERROR event.
+    /// Creates an error from the `Status` in the body of an error response, or in an ERROR event.
     ///
-    /// `code` is used if the body is not a `Status`, such as the plain text of flow control, or is longer than
-    /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES).
+    /// The HTTP status `code` determines the class if the `Status` contains no code, if the body is not a
+    /// `Status`, or if the body is longer than [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES). For
+    /// example, API priority and fairness responds with plain text.
     pub fn from_status_body(code: u16, body: &[u8]) -> Self {
         Self::of_status(code, Codec::Json.object(body))
     }
 
-    /// Creates the error from an ERROR event of a watch.
+    /// Creates an error from the `Status` in an ERROR event of a watch. A `Status` without a code counts as
+    /// HTTP 500.
     pub(crate) fn of_event(status: Encoded<'_>) -> Self {
         Self::of_status(500, status)
     }
@@ -221,7 +236,7 @@ impl From<SplitError> for Error {
     }
 }
 
-/// The fields that the library reads from a `metav1.Status`. A null is the same as a missing field.
+/// The fields of a `metav1.Status` that the library reads. A null field is read as a missing field.
 #[derive(Default, Deserialize)]
 struct StatusBody {
     code: Option<u16>,
@@ -243,8 +258,9 @@ struct StatusCause {
     message: Option<String>,
 }
 
-/// The message of a server that has not reached the requested revision. Servers before 1.19 send it without a
-/// cause that has a reason; later servers send it as the message of the cause.
+/// Message of a server whose data is older than the requested revision. Servers before 1.19 send this text
+/// without a machine-readable reason in a cause; later servers send it as the message of a cause that has a
+/// reason.
 const TOO_LARGE: &str = "Too large resource version";
 
 impl StatusBody {
@@ -270,8 +286,10 @@ impl StatusBody {
         }
     }
 
-    /// Whether the server has not reached the requested revision. Recognizes three formats, newest first: a
-    /// cause with a reason; a cause with a message (1.17.0 to 1.18.5); only the status message (before 1.17).
+    /// Returns whether the server's data is older than the requested revision.
+    ///
+    /// Recognizes the formats of three ranges of Kubernetes versions, newest first: a cause with a reason, a
+    /// cause with only a message (1.17.0 to 1.18.5), and only a status message (before 1.17).
     fn is_too_large(&self, reason: &str) -> bool {
         let causes = self
             .details

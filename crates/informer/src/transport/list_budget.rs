@@ -1,4 +1,7 @@
-//! [`ListBudget`] enforces the limits of one list on objects, bytes, pages and time.
+//! [`ListBudget`] enforces the limits of one list on the number of objects, bytes and pages, and on its
+//! duration.
+//!
+//! It does not limit watches, apart from the initial events of a streaming list.
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -9,8 +12,8 @@ use crate::{
     limits::{LIST_STALL, Limits},
 };
 
-/// Counts the objects, bytes and pages that one list delivers, or one streaming list, and returns an error at
-/// a limit.
+/// Counts the objects, bytes and pages that one list or one streaming list receives. Returns an error if a
+/// count exceeds its limit, or if the list takes too long.
 #[derive(Debug)]
 pub(crate) struct ListBudget {
     limits: Limits,
@@ -21,7 +24,7 @@ pub(crate) struct ListBudget {
 }
 
 impl ListBudget {
-    /// Starts to count for a new list, whose time begins now.
+    /// Creates a budget with all counts at zero, and starts the time limit of the list.
     pub(crate) fn begin(limits: Limits) -> Self {
         Self {
             limits,
@@ -32,7 +35,10 @@ impl ListBudget {
         }
     }
 
-    /// Counts one page, before it is requested.
+    /// Counts one page. The caller calls this before it requests the page.
+    ///
+    /// # Errors
+    /// Returns an error if the list already has the maximum number of pages.
     pub(crate) fn page(&mut self) -> Result<(), Error> {
         let limit = self.limits.list_pages;
         if self.pages >= limit {
@@ -42,14 +48,17 @@ impl ListBudget {
         Ok(())
     }
 
-    /// Counts `objects` more received objects, valid or not.
+    /// Adds `objects` to the number of received objects, including objects that fail to decode.
+    ///
+    /// # Errors
+    /// Returns an error if the list has more than the maximum number of objects.
     pub(crate) fn more_objects(&mut self, objects: usize) -> Result<(), Error> {
         self.objects += objects;
         self.objects_in_all(self.objects)
     }
 
-    /// Checks the current number of objects of a streaming list. It is not the sum of received objects,
-    /// because objects can also be deleted.
+    /// Checks that a streaming list has at most the maximum number of objects. `objects` is the current
+    /// number of objects of the list, without deleted objects.
     pub(crate) fn objects_in_all(&self, objects: usize) -> Result<(), Error> {
         let limit = self.limits.objects;
         if objects > limit {
@@ -58,7 +67,11 @@ impl ListBudget {
         Ok(())
     }
 
-    /// Counts `bytes` more received bytes.
+    /// Adds `bytes` to the number of received bytes, and checks the time limit of the list.
+    ///
+    /// # Errors
+    /// Returns an error if the list has more than the maximum number of bytes, or has exceeded its time
+    /// limit.
     pub(crate) fn more_bytes(&mut self, bytes: usize) -> Result<(), Error> {
         let limit = self.limits.list_bytes;
         self.bytes = self.bytes.saturating_add(bytes as u64);
@@ -68,8 +81,8 @@ impl ListBudget {
         self.in_time()
     }
 
-    /// Checks that the list has not taken longer than its time limit, as it would with a server that keeps
-    /// sending bytes slowly.
+    /// Checks that the list has not exceeded its time limit. A server that sends bytes slowly, but without a
+    /// stall, reaches this limit.
     fn in_time(&self) -> Result<(), Error> {
         if Instant::now() < self.until {
             return Ok(());
@@ -81,17 +94,22 @@ impl ListBudget {
         Err(Error::new(Class::Timeout, what))
     }
 
-    /// Returns the time by which the next bytes of the list must arrive.
+    /// Returns the time by which the next bytes of the list must arrive: [`LIST_STALL`] from now, or the end
+    /// of the list's time limit if that is earlier.
     pub(crate) fn deadline(&self) -> Instant {
         self.until.min(Instant::now() + LIST_STALL)
     }
 
-    /// Returns the error for a list whose deadline has passed without bytes.
+    /// Returns the error for a list that received no bytes before its [`deadline`](Self::deadline).
     pub(crate) fn late(&self) -> Error {
         self.in_time().err().unwrap_or_else(stalled)
     }
 
-    /// Waits for the next chunk of a page, counts it and returns it; returns `None` at the end of the page.
+    /// Waits for the next chunk of a page, counts its bytes, and returns the chunk. Returns `None` at the end
+    /// of the page.
+    ///
+    /// # Errors
+    /// Returns an error if the chunk is late, can't be read, or exceeds a limit.
     ///
     /// # Cancel safety
     /// Dropping the future loses no bytes.
@@ -103,13 +121,14 @@ impl ListBudget {
     }
 }
 
-/// Returns the error for a list that exceeds a limit. `field` is the field of [`Limits`] to raise.
+/// Returns the error for a list that exceeds a limit. `what` is the limit, such as `100 pages`; `field` is
+/// the field of [`Limits`] that sets it.
 fn exceeded(what: &str, field: &str) -> Error {
     let what = format!("the list has more than {what}; to allow more, raise Limits::{field}");
     Error::new(Class::Protocol, what)
 }
 
-/// Returns the error for a list that receives no data within [`LIST_STALL`].
+/// Returns the error for a list that received no bytes for [`LIST_STALL`].
 pub(crate) fn stalled() -> Error {
     let what = format!("the list stalled: no data within {LIST_STALL:?}");
     Error::new(Class::Timeout, what)

@@ -1,4 +1,6 @@
-//! [`Pager`] decides which request follows a page of a list. It sends no requests itself.
+//! [`Pager`] determines the request for each page of a list. It does not send requests or hold objects.
+//!
+//! Guarantees: a list does not continue after a repeated continue token, and restarts at most once.
 
 use std::{
     collections::BTreeSet,
@@ -8,12 +10,12 @@ use std::{
 use super::{Class, ListOptions};
 use crate::{codec::ListEnd, object::ResourceVersion};
 
-/// Builds the requests for the pages of one list, from the first page to the last.
+/// Builds the options of the requests for one list, from its first page to its last page.
 ///
-/// From the second page on, requests contain the continue token instead of `resourceVersion` and
-/// `resourceVersionMatch`. If a later page has expired, the pager requests the whole list once more, without
-/// pages and at the revision that was requested for the first page; the caller must then discard the objects
-/// of earlier pages.
+/// Requests after the first page contain the continue token instead of `resourceVersion` and
+/// `resourceVersionMatch`. If a continue token has expired, the pager requests the whole list once more,
+/// without pages, at the revision of the first request. The caller must then discard the objects of the
+/// earlier pages.
 #[doc(alias = "ListPager")]
 #[derive(Debug)]
 pub(crate) struct Pager {
@@ -22,20 +24,20 @@ pub(crate) struct Pager {
     pages: u32,
     revision: ResourceVersion,
     paginated: bool,
-    /// Hashes of the continue tokens received so far, to detect a repeated token, which would make the list
-    /// endless. The tokens themselves may be long and many.
+    /// Hashes of the received continue tokens. A repeated token would make the list endless. The tokens
+    /// themselves are not kept, because they may be long and numerous.
     seen: BTreeSet<u64>,
     fell_back: bool,
 }
 
-/// What the caller does after a page of the list.
+/// The caller's next step after a page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPage {
-    /// The list has another page; [`Pager::request`] returns the request for it.
+    /// The list has another page. [`Pager::request`] returns the options of the request for that page.
     More,
-    /// The list is complete. Its revision is that of the first page.
+    /// The list is complete. The value is the revision of its first page.
     Done(ResourceVersion),
-    /// The server repeated a continue token, so the list would never end.
+    /// The list must be aborted: the server repeated a continue token, so the list would never end.
     Endless,
 }
 
@@ -52,22 +54,22 @@ impl Pager {
         }
     }
 
-    /// Returns the options of the next request.
+    /// Returns the options of the next request of the list.
     pub(crate) fn request(&self) -> &ListOptions {
         &self.next
     }
 
-    /// Returns the options of the request for the first page.
+    /// Returns the options of the request for the first page of the list.
     pub(crate) fn first_request(&self) -> &ListOptions {
         &self.first
     }
 
-    /// Whether the server has sent a continue token, so that the list has more than one page.
+    /// Returns whether the server has sent a continue token, so the list has more than one page.
     pub(crate) fn is_paginated(&self) -> bool {
         self.paginated
     }
 
-    /// Returns the number of pages received so far.
+    /// Returns the number of pages received so far. A restart of the list sets the number to zero.
     pub(crate) fn pages(&self) -> u32 {
         self.pages
     }
@@ -93,8 +95,11 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Whether the pager requests the whole list again after a failure of this class, without pages. If so,
-    /// [`Pager::request`] then returns that request.
+    /// Restarts the list without pages if a later page failed because its continue token expired. Returns
+    /// whether the pager has restarted the list.
+    ///
+    /// After a restart, [`Pager::request`] returns the options for the whole list. A list restarts at most
+    /// once.
     pub(crate) fn restarts_after(&mut self, class: Class) -> bool {
         if class != Class::Expired || self.next.continue_token.is_none() || self.fell_back {
             return false;
@@ -191,14 +196,15 @@ mod tests {
         assert!(!pager.is_paginated());
     }
 
-    /// The responses of a simulated server, which chooses page sizes itself and lets pages expire.
+    /// Behavior of a simulated server, which selects page sizes independently of the requested limit and lets
+    /// continue tokens expire.
     #[derive(Clone, Debug)]
     struct Answers {
         objects: u32,
-        /// Numbers of objects per page, whatever limit is requested; the list of numbers is repeated
-        /// cyclically.
+        /// Number of objects of each page. After the last element, the simulated server starts again with the
+        /// first.
         sizes: Vec<u32>,
-        /// The numbers of the requests to which the server responds with 410.
+        /// Zero-based numbers of the requests to which the simulated server responds with 410.
         expired: Vec<usize>,
     }
 

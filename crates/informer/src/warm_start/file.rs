@@ -1,10 +1,10 @@
 //! Replaces a file atomically: readers find either the old or the new content, even if the writer fails.
 //!
-//! Guarantees: at most one writer at a time writes the file, among all processes. On Unix, only the owner can
-//! read the file, also while it is written. The new content is synced to the disk before it replaces the old
+//! Guarantees: at most one writer among all processes writes a file at a time. On Unix, only the owner can
+//! read the file and its temporary file. The new content is synced to the disk before it replaces the old
 //! content.
 //!
-//! This module does not interpret the content; `format` does.
+//! This module does not interpret the content of a file. Module `format` does.
 
 use std::{
     ffi::OsStr,
@@ -29,11 +29,11 @@ impl<E> From<io::Error> for ReplaceError<E> {
     }
 }
 
-/// Replaces a file atomically: calls `write` with a temporary file in the same directory, and renames that
-/// file to `path`. Returns the result of `write`.
+/// Replaces the file at `path` atomically, and returns the result of `write`. `write` writes the new content
+/// to a temporary file in the same directory, which is then renamed to `path`.
 ///
-/// A missing directory is created, accessible only to its owner. An existing directory is not changed.
-/// A writer that is killed leaves its temporary file; the next writer removes it.
+/// Creates a missing directory that only its owner can access, and does not change an existing directory. A
+/// writer that is killed leaves its temporary file, which the next writer removes.
 pub(super) fn replace<T, E>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, E>,
@@ -64,11 +64,11 @@ pub(super) fn replace<T, E>(
     Ok(written)
 }
 
-/// Opens a file for reading. Returns the file and its size in bytes; `None` if the file does not exist.
+/// Opens a file for reading. Returns the file and its size in bytes, or `None` if the file does not exist.
 ///
 /// # Errors
-/// Returns an error if the file can't be opened or is not a regular file: opening a pipe would wait for a
-/// writer.
+/// Returns an error if the file can't be opened, or if it is not a regular file. For example, opening a named
+/// pipe would block until another process writes to the pipe.
 pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -81,10 +81,10 @@ pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     Ok(Some((File::open(path)?, metadata.len())))
 }
 
-/// Holds the lock of a writer, and releases the lock when it is dropped.
+/// Holds the lock file of a writer, and releases the lock when it is dropped.
 ///
-/// Closing the file would not suffice: a child process that another thread is starting briefly has a copy of
-/// the open file, and would keep the lock.
+/// Closing the lock file is not enough. A child process that another thread starts at the same time inherits
+/// the open file for a short time, and would keep the lock.
 struct Lock(File);
 
 impl Drop for Lock {
@@ -94,7 +94,7 @@ impl Drop for Lock {
     }
 }
 
-/// Removes the temporary file at this path when it is dropped, unless the file was renamed.
+/// Removes the temporary file at this path when it is dropped. Has no effect after the file was renamed.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
@@ -104,7 +104,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Returns the path with a dot and this ending appended to the file name, for example `pods.jsonl.lock`.
+/// Returns `path` with a dot and `ending` appended to the file name, for example `pods.jsonl.lock`.
 fn with_extension(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or(OsStr::new("store")).to_owned();
     name.push(".");

@@ -1,4 +1,5 @@
-//! The text format of a saved store: one JSON line for the header, for each object, and for the end.
+//! Reads and writes the text format of a saved store: JSON lines for the header, for each object, and for the
+//! end.
 //!
 //! ```text
 //! {"format":1,"saved":1767225600,"version":"1.4.0","kind":"v1 Pod","server":"…","sources":[{"collection":"/api/v1/pods","revision":"7"}]}
@@ -6,12 +7,12 @@
 //! {"end":{"objects":1,"checksum":"…"}}
 //! ```
 //!
-//! Guarantees: besides the objects, reading and writing hold only one line in memory. Reading any content
-//! returns objects or the reason why it can't be read, with bounded memory. The reader returns the objects
-//! only if the checksum in the last line matches.
+//! Guarantees: the writer and the reader keep only one line in memory, in addition to the objects. For any
+//! file, the reader returns the objects or the reason why the file can't be read, and its memory is bounded.
+//! The reader returns objects only if the checksum in the last line matches.
 //!
 //! The checksum detects accidental damage. It does not protect against an attacker with write access to the
-//! file, who can put any object into the cache.
+//! file, who can add any object to the cache.
 
 use std::{
     borrow::Cow,
@@ -33,11 +34,11 @@ use crate::{
     status::ColdReason,
 };
 
-/// Version of the file format. Files with another version are not read.
+/// Version of the file format. The reader rejects files with another version.
 pub(super) const FORMAT: u64 = 1;
 
-/// Limits the size of a line, the size of the file and the number of objects, when a store is written or
-/// read.
+/// Limits on one saved store: the length of a line in bytes, the size of the file in bytes, and the number of
+/// objects. They apply to writing and to reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) line_bytes: u64,
@@ -53,16 +54,18 @@ impl Limits {
     };
 }
 
-/// Number of JSON maps and arrays that a record adds to those of its object: one map.
+/// Number of JSON maps and arrays that the record of an object contains in addition to those of the object:
+/// one map.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line. No other line starts with this text.
 const END: &[u8] = br#"{"end":"#;
 
-/// Maximum length of text that an error message quotes from a file, in bytes.
+/// Maximum bytes of text that an error message quotes from a file.
 const SAID_BYTES: usize = 256;
 
-/// The first line of a saved store, with the properties that must match for the store to be loaded.
+/// The first line of a saved store. It contains the properties that must match the informer before the store
+/// is loaded.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) format: u64,
@@ -83,7 +86,8 @@ pub(super) struct SavedSource {
     pub(super) revision: String,
 }
 
-/// The format version in the header, which has the same place in all versions, so it can be read first.
+/// The format version of the header. The reader parses it before the other fields, which may differ in
+/// another version.
 #[derive(Deserialize)]
 struct Format {
     format: u64,
@@ -125,8 +129,8 @@ struct Record<'a> {
     broken: Option<Broken>,
 }
 
-/// The record of a broken object, which the program failed to decode: its metadata and the error, without a
-/// body.
+/// The part of a record that replaces the object if it failed to decode: the object's metadata and the decode
+/// error.
 #[derive(Serialize, Deserialize)]
 struct Broken {
     uid: String,
@@ -146,7 +150,8 @@ struct End {
     checksum: String,
 }
 
-/// Computes a 64-bit FNV-1a checksum, which detects any change of a single byte and almost all other changes.
+/// A 64-bit FNV-1a checksum of all bytes added so far. It detects every change of a single byte and almost
+/// all other changes.
 pub(super) struct Checksum(u64);
 
 impl Checksum {
@@ -165,13 +170,14 @@ impl Checksum {
     }
 }
 
-/// The reason why [`Writer`] did not write an object or another line.
+/// The reason why [`Writer`] did not write a line.
 #[derive(Debug)]
 pub(super) enum WriteError {
     Io(io::Error),
-    /// The `Serialize` of the object type failed.
+    /// The `Serialize` of the object type returned an error.
     Encode,
-    /// A line, the file or the number of objects would exceed [`Limits`], so it could not be read again.
+    /// The line, the file or the number of objects would exceed [`Limits`], so the reader would reject the
+    /// store.
     TooLarge,
 }
 
@@ -181,7 +187,7 @@ impl From<io::Error> for WriteError {
     }
 }
 
-/// Writes a saved store: the header, one line per object, and the last line.
+/// Writes a saved store to `W`: the header, one line for each object, and the last line.
 pub(super) struct Writer<W: Write> {
     limits: Limits,
     out: BufWriter<W>,
@@ -228,7 +234,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes the record of an object with its JSON from the cache, without decoding the object.
     ///
-    /// Returns `None`, and writes nothing, if `json` is not valid JSON, which would make the whole file
+    /// Returns `None` and writes nothing if `json` is not valid JSON, because it would make the whole file
     /// unreadable.
     fn json_record<K>(
         &mut self,
@@ -251,8 +257,8 @@ impl<W: Write> Writer<W> {
         Some(self.record(source, object, Some(SavedBody::Json(json)), None))
     }
 
-    /// Writes the record of an object: the object serialized from its Rust type, or if it is broken, the
-    /// decode error.
+    /// Writes the record of an object, serialized from its Rust type. If the object is broken, the record
+    /// contains the decode error instead.
     fn decoded_record<K>(&mut self, source: SourceId, object: &Object<K>) -> Result<(), WriteError>
     where
         K: kube_core::Resource + Storable,
@@ -329,7 +335,8 @@ pub(super) struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the first line. Returns the header, and a reader for the remaining lines.
+    /// Reads the first line. Returns the header and a reader of the remaining lines, or the reason for a cold
+    /// start.
     pub(super) fn new(input: R, limits: Limits) -> Result<(Header, Self), ColdReason> {
         let mut reader = Self {
             limits,
@@ -347,10 +354,10 @@ impl<R: BufRead> Reader<R> {
         Ok((header, reader))
     }
 
-    /// Reads all objects and the last line. Returns the objects of each source, in the form that `decoder`
-    /// produces.
+    /// Reads all objects and the last line. Returns one list of objects for each source, in the form that
+    /// `decoder` produces.
     ///
-    /// Calls `wanted` before each object; if `wanted` returns false, stops and returns an error.
+    /// Calls `wanted` before each object. If `wanted` returns false, the load stops with an error.
     pub(super) fn objects<K: Resource + DeserializeOwned>(
         mut self,
         sources: usize,
@@ -421,8 +428,8 @@ impl<R: BufRead> Reader<R> {
         Ok((record.source, object))
     }
 
-    /// Checks that the current line has the expected checksum and number of objects, and that no data
-    /// follows.
+    /// Checks that the current line, which is the last line, has this checksum and this number of objects,
+    /// and that no data follows.
     fn end(&mut self, checksum: String, objects: usize) -> Result<(), ColdReason> {
         let Trailer { end } = self.parse()?;
         if end != (End { objects, checksum }) {
@@ -459,7 +466,8 @@ impl<R: BufRead> Reader<R> {
         serde_json::from_slice(&self.line).map_err(|_| self.unfit())
     }
 
-    /// Returns the error for a malformed line. The error does not quote the line, which may contain a Secret.
+    /// Returns the error for a malformed line. The error does not quote the line, because the line may
+    /// contain a Secret.
     fn unfit(&self) -> ColdReason {
         damaged(format!("line {} has unexpected content", self.number))
     }
@@ -469,7 +477,7 @@ pub(super) fn damaged(what: impl Into<String>) -> ColdReason {
     ColdReason::Damaged(what.into())
 }
 
-/// Shortens text from a file for error messages, to one line of at most [`SAID_BYTES`] bytes.
+/// Shortens `text` from a file to one line of about [`SAID_BYTES`] bytes, for an error message.
 pub(super) fn said(text: &str) -> String {
     one_line(text, SAID_BYTES)
 }

@@ -10,14 +10,14 @@ use crate::{
     status::ColdReason,
 };
 
-/// Limits of a saved store that are low enough for fuzz inputs to exceed them.
+/// Limits of a saved store, low enough that fuzz inputs can exceed them.
 const LIMITS: Limits = Limits {
     line_bytes: 4096,
     file_bytes: 64 << 10,
     objects: 16,
 };
 
-/// Parses a saved store. Returns the objects of each source, or the reason for a cold start.
+/// Parses the text of a saved store. Returns the objects of each source, or the reason for a cold start.
 pub(crate) fn load<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -27,8 +27,8 @@ where
     reader.objects(header.sources.len(), &decoder, &|| true)
 }
 
-/// Serializes the objects of each source to a saved store; `None` if it would exceed a limit or an object
-/// can't be serialized.
+/// Returns the text of a saved store with the objects of each source, or `None` if the store would exceed a
+/// limit or an object can't be serialized.
 pub(crate) fn save<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     written(sources).ok()
 }
@@ -56,8 +56,8 @@ fn written<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Result<Vec<u8
     writer.finish().map(|(_, _, text)| text)
 }
 
-/// Returns the last line of a saved store whose other lines are `lines`, with the number of objects and the
-/// checksum.
+/// Returns the last line of a saved store whose other lines are `lines`. The line contains the number of
+/// objects and the checksum.
 pub(crate) fn end(lines: &[u8]) -> String {
     let mut checksum = Checksum::new();
     checksum.add(lines);

@@ -1,11 +1,11 @@
-//! [`Restore`], a [`Guest`] of the controller that implements the warm start: loads and saves an informer's
-//! store.
+//! [`Restore`] loads the saved store when an informer starts, and saves the store while it runs and when it
+//! ends.
 //!
 //! Guarantees: before any reflector runs, the informer's loop receives the saved objects as the first list of
-//! every source, and each reflector receives the revision to resume from. Either all reflectors resume or
-//! none.
+//! every source, and each reflector receives the saved revision of its source. Either all reflectors resume
+//! at their saved revisions, or none does.
 //!
-//! The loop and the reflectors do not access the saved store.
+//! Only this module and `snapshotter` access the saved store. The informer's loop and its reflectors do not.
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 
@@ -27,33 +27,34 @@ use crate::{
     transport::{self, Class, ListerWatcher, Retry},
 };
 
-/// Timeout of one request to a server. An API server itself ends requests other than watches after one minute
+/// Timeout of one request to a server. An API server ends every request except a watch after one minute
 /// (`--request-timeout`).
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum number of attempts of a request to which the server responds with an error; about 20 s with the
-/// default backoff.
+/// Maximum number of attempts of a request that fails with an error of [`Retry::Backoff`], such as HTTP 500.
+/// The attempts take about 20 s with the default backoff.
 ///
-/// If the server is unreachable, the number of attempts is not limited, as for lists.
+/// Errors of [`Retry::Resume`], such as a refused connection, are retried without a limit, as for lists.
 const ATTEMPTS: u32 = 5;
 
-/// Loads and saves the store of one informer.
+/// Loads and saves the store of one informer. The controller runs it as a [`Guest`], next to the reflectors.
 pub(crate) struct Restore<K> {
     snapshotter: Arc<Snapshotter<K>>,
     commands: mpsc::UnboundedSender<Command<K>>,
-    /// Not used to send changes. This sender keeps the channel open, so that the loop continues to reply to
-    /// commands.
+    /// Keeps the channel of changes open, so that the informer's loop continues to reply to commands. No
+    /// changes are sent with this sender.
     _deltas: mpsc::Sender<Delta<K>>,
     report: Reporter,
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
-    /// Loads the saved store, and sets the revisions that the reflectors resume from.
+    /// Loads the saved store, and sets the revision at which each reflector resumes.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         Box::pin(self.load_or_start_cold(reflectors))
     }
 
-    /// Saves the store periodically, if [`SavedStore::every`](super::SavedStore::every) is set.
+    /// Saves the store periodically if [`SavedStore::every`](super::SavedStore::every) is set. Returns at
+    /// once otherwise.
     fn run(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let Some(pause) = self.snapshotter.every() else {
@@ -66,7 +67,8 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
         })
     }
 
-    /// Requests a final snapshot, and returns a future that saves it while the handlers end.
+    /// Requests a final snapshot of the cache. Returns a future that saves the snapshot while the handlers
+    /// process their last events.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         let this = &*self;
         let snapshot = settled_snapshot(&this.commands);
@@ -75,7 +77,7 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
 }
 
 impl<K: Send + Sync + 'static> Restore<K> {
-    /// Creates the guest; `None` if the informer has no saved store.
+    /// Creates a `Restore` for an informer, or returns `None` if the informer has no saved store.
     pub(crate) fn guest(
         snapshotter: Option<&Arc<Snapshotter<K>>>,
         commands: &mpsc::UnboundedSender<Command<K>>,
@@ -90,7 +92,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }))
     }
 
-    /// Saves a snapshot, and reports the result in the log and in the status.
+    /// Saves a snapshot of the cache. Records the result in the log and an error in the status.
     async fn save(&self, snapshot: Result<Snapshot<K>, NoSnapshot>) {
         let saved = match snapshot {
             Ok(snapshot) => self.snapshotter.save(snapshot).await,
@@ -122,7 +124,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Loads the saved store and sets the revisions that the reflectors resume from. Reports the result, or
+    /// Loads the saved store and sets the revision at which each reflector resumes. Records the result, or
     /// the reason for a cold start, in the log and in the status.
     async fn load_or_start_cold(&self, reflectors: &mut [InnerReflector<K>]) {
         let outcome = match self.load(reflectors).await {
@@ -174,7 +176,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         })
     }
 
-    /// Sends the loaded lists to the informer's loop, and waits until their objects are in the store.
+    /// Sends the loaded lists to the informer's loop, and waits until the objects are in the cache.
     async fn fill(&self, lists: Vec<Delta<K>>) {
         let (reply, filled) = oneshot::channel();
         // If the loop has ended, the informer also ends, so errors are ignored.
@@ -183,7 +185,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Requests the identity of the server of each source, and records the identities.
+    /// Requests the identity of the server from each source, and records the identities in the snapshotter.
     async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<(), ColdReason> {
         let mut answers = Vec::new();
         for reflector in reflectors {
@@ -194,7 +196,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
         identified.map_err(|Unidentified| ColdReason::Unidentified)
     }
 
-    /// Requests one object of a source, to check that its server has reached the saved revision.
+    /// Requests one object of a source, to check that its server has reached the saved revision. Returns the
+    /// reason for a cold start if the server has not.
     ///
     /// Without this check, a watch from a revision that the server has not reached would deliver no events.
     async fn probe(
@@ -220,11 +223,11 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Sends a request to the source of a reflector, and retries it until it succeeds or fails for the last
-    /// time.
+    /// Sends a request to the source of a reflector, and retries the request with backoff.
     ///
-    /// Not retried are errors that may be specific to this request, so that they do not delay a cold start,
-    /// and the error after [`ATTEMPTS`] attempts.
+    /// An error of [`Retry::Resume`] is always retried. The [`ATTEMPTS`]th error of [`Retry::Backoff`] is
+    /// returned. Any other error is returned at once, because it may be specific to this request
+    /// and must not delay a cold start.
     async fn ask<T>(
         &self,
         reflector: &mut InnerReflector<K>,
@@ -234,6 +237,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
         let source = Arc::clone(&reflector.lister_watcher);
         let Reporter { name, status, .. } = &self.report;
         let mut attempt = 0_u32;
+        // Outages are not counted, because errors are usual while a server starts again.
+        let mut rejected = 0_u32;
         loop {
             attempt = attempt.saturating_add(1);
             let late = |_| transport::Error::new(Class::Timeout, "the server does not respond");
@@ -244,7 +249,10 @@ impl<K: Send + Sync + 'static> Restore<K> {
             };
             let is_final = match error.retry() {
                 Retry::Resume => false,
-                Retry::Backoff => attempt == ATTEMPTS,
+                Retry::Backoff => {
+                    rejected += 1;
+                    rejected == ATTEMPTS
+                }
                 Retry::GiveUp | Retry::Relist => true,
             };
             if is_final {

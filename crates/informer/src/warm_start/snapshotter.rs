@@ -1,9 +1,9 @@
-//! [`Snapshotter`]: saves and loads the store of one informer.
+//! [`Snapshotter`] saves the cache of one informer to a file, and loads it.
 //!
-//! Guarantees: saves run one at a time, and disk access runs on the runtime's pool for blocking work. When
-//! the caller drops the future of a save or a load, its work stops before the next object.
+//! Guarantees: saves run one at a time. Disk access runs on tokio's threads for blocking work. If the caller
+//! drops the future of a save or a load, the work stops before the next object.
 //!
-//! The file layout is defined by `format`, and atomic replacement by `file`.
+//! Module `format` defines the file format, and module `file` replaces the file atomically.
 
 use std::{
     fmt::{self, Debug as _},
@@ -36,26 +36,26 @@ use crate::{
     transport::{self, Class, ListerWatcher},
 };
 
-/// Timeout of the request for the server identity before a save, if the identity is unknown. Much shorter
-/// than the default `terminationGracePeriodSeconds` of a pod, 30 s, so that a save at shutdown can complete.
+/// Timeout of the request for the server identity before a save, if the identity is unknown. It is much
+/// shorter than the default `terminationGracePeriodSeconds` of a pod (30 s), so that a save at shutdown can
+/// complete.
 const ASKED_AGAIN: Duration = Duration::from_secs(5);
 
-/// The result of a successful save.
+/// Number of objects and bytes of a successful save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
-    /// Number of saved objects, including broken ones.
+    /// Number of saved objects, including broken objects.
     pub objects: usize,
     /// Size of the file, in bytes.
     pub bytes: u64,
 }
 
-/// The reason why a store was not saved. The previously saved store is unchanged.
+/// The reason why the informer did not save its store. The previously saved store is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// The informer was built without
-    /// [`warm_start`](crate::shared_informer::Builder::warm_start).
+    /// The informer was built without [`warm_start`](crate::shared_informer::Builder::warm_start).
     #[error("the informer has no saved store; set one with Builder::warm_start")]
     NoSavedStore,
     /// The objects are Secrets, and [`SavedStore::allow_secrets`] is not set.
@@ -64,29 +64,31 @@ pub enum SaveError {
     /// The informer has not synced, so its cache is incomplete.
     #[error("the informer has not synced; save after wait_for_sync")]
     NotSynced,
-    /// The transport does not report the identity of its server, or the collection of objects that it lists.
+    /// A source does not report the identity of its server, or does not describe the collection of objects
+    /// that it lists.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
-    /// The server identity is unknown, because its request failed at the start and again before this save.
+    /// The server identity is unknown. The request for the identity failed when the informer started, and
+    /// failed again before this save.
     #[error(
         "the identity of the server is unknown; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(#[source] transport::Error),
-    /// Changes wait in the queue for a handler whose buffer is full.
+    /// The queue holds changes for a handler whose buffer is full, so the cache has no consistent snapshot.
     ///
-    /// This occurs only with a queue that does not preserve the server's order of changes.
+    /// This error occurs only with a queue that does not preserve the server's order of changes.
     #[error("changes wait in the queue for a handler whose buffer is full; save again later")]
     Unsettled,
-    /// Another process, or another informer, is writing the same file.
+    /// Another process, or another informer, is writing the same file. The value is the path of the file.
     #[error("another process or informer is writing {}", .0.display())]
     Busy(PathBuf),
     /// An object or the whole store exceeds the limits for loading.
     #[error("the store exceeds a limit: 16 MiB per object, 4 GiB, or 5,000,000 objects")]
     TooLarge,
-    /// An object's `Serialize` failed.
+    /// The `Serialize` of the object with this name returned an error.
     #[error("{0} can't be serialized as JSON")]
     Encode(ObjectName),
-    /// An object's `Serialize` panicked.
+    /// The `Serialize` of an object panicked.
     #[error("serializing an object as JSON panicked")]
     Panicked,
     /// The informer has ended.
@@ -95,9 +97,9 @@ pub enum SaveError {
     /// The file system returned an error.
     #[error("{} can't be written", path.display())]
     Io {
-        /// The path of the file.
+        /// Path of the file.
         path: PathBuf,
-        /// The underlying error.
+        /// Error that the file system returned.
         source: std::io::Error,
     },
 }
@@ -112,14 +114,14 @@ impl From<NoSnapshot> for SaveError {
     }
 }
 
-/// The error if the transport of a source does not report the identity of its server.
+/// Error of [`Snapshotter::identify`]: a source does not report the identity of its server.
 #[derive(Debug)]
 pub(crate) struct Unidentified;
 
-/// The objects that were loaded from a saved store, and the age of the store.
+/// The objects and the revisions of a saved store, and the time since its save.
 #[derive(Debug)]
 pub(crate) struct Loaded<K> {
-    /// The objects and the revision of each source, in the order of the sources.
+    /// Objects and revision of each source, in the order of the informer's sources.
     pub(crate) lists: Vec<(Vec<Object<K>>, ResourceVersion)>,
     pub(crate) age: Duration,
 }
@@ -145,15 +147,15 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Displays the location and the version of the saved store. Two requests for an informer share it only if
-/// these texts are equal.
+/// Displays the location and the version of the saved store. A factory returns the same informer for two
+/// requests only if these texts are equal.
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)
     }
 }
 
-/// Saves and loads the store of one informer.
+/// Saves the cache of one informer to a file and loads it, if the saved properties match.
 pub(crate) struct Snapshotter<K> {
     storing: Storing<K>,
     kind: String,
@@ -162,9 +164,10 @@ pub(crate) struct Snapshotter<K> {
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
-    /// The collection of objects that each source lists; `None` if a source does not report its collection.
+    /// Description of the collection of objects that each source lists; `None` if a source returns no
+    /// description.
     collections: Option<Vec<String>>,
-    /// The server identity; empty until it is known.
+    /// Identity of the server; not set while the identity is unknown.
     server: OnceLock<String>,
     turn: Arc<Mutex<()>>,
 }
@@ -212,9 +215,8 @@ impl<K: Resource> Snapshotter<K> {
     }
 }
 
-/// Returns a file name such as `pods-0123456789abcdef.jsonl`, from the plural of the kind and a checksum.
-///
-/// The checksum depends on the collections, the kind and the pruned fields.
+/// Returns a file name such as `pods-0123456789abcdef.jsonl`, from the plural name of the kind and a checksum
+/// of the texts `what`: the collections, the kind and the pruned fields.
 fn file_name<'a>(plural: &str, what: impl Iterator<Item = &'a str>) -> String {
     let mut checksum = Checksum::new();
     for text in what {
@@ -234,13 +236,13 @@ impl<K> Snapshotter<K> {
         self.storing.config.every
     }
 
-    /// Returns the server identity; `None` while it is unknown.
+    /// Returns the identity of the server, or `None` while it is unknown.
     pub(crate) fn server(&self) -> Option<&str> {
         self.server.get().map(String::as_str)
     }
 
-    /// Records the server identity, derived from the identities that the sources report, unless it is already
-    /// known.
+    /// Records the identity of the server, unless it is already known. `answers` contains the identity that
+    /// each source reports; the recorded text contains each different identity once.
     ///
     /// # Errors
     /// Returns an error if a source does not report the identity of its server (`None`).
@@ -256,10 +258,10 @@ impl<K> Snapshotter<K> {
         Ok(())
     }
 
-    /// Requests the server identity from the sources, unless it is already known.
+    /// Requests the identity of the server from the sources, unless the identity is already known.
     ///
-    /// A request can succeed after an earlier one has failed: permission may have been granted, or the server
-    /// may have recovered.
+    /// This request can succeed after an earlier one has failed, for example because permission was granted
+    /// or the server has recovered.
     async fn ask_again(&self) -> Result<(), SaveError> {
         self.check().map_err(|reason| match reason {
             ColdReason::SecretsRefused => SaveError::SecretsRefused,
@@ -275,8 +277,8 @@ impl<K> Snapshotter<K> {
         identified.map_err(|Unidentified| SaveError::Unidentified)
     }
 
-    /// Returns an error if this informer can't have a saved store: Secrets are not allowed, or a source does
-    /// not report its collection.
+    /// Checks that the store of this informer can be saved and loaded. Returns the reason for a cold start if
+    /// the objects are Secrets that are not allowed, or if a source does not describe its collection.
     pub(crate) fn check(&self) -> Result<(), ColdReason> {
         if self.is_secret && !self.storing.config.secrets {
             return Err(ColdReason::SecretsRefused);
@@ -308,7 +310,8 @@ impl<K> Snapshotter<K> {
         })
     }
 
-    /// Checks that a saved store matches this informer; returns the reason for a cold start if it does not.
+    /// Checks that the header of a saved store matches this informer. Returns the reason for a cold start if
+    /// it does not match.
     fn fits(&self, header: &Header) -> Result<(), ColdReason> {
         if header.kind != self.kind {
             let saved = said(&header.kind);
@@ -347,7 +350,7 @@ impl<K> Snapshotter<K> {
 }
 
 impl<K: Send + Sync + 'static> Snapshotter<K> {
-    /// Saves a snapshot of the store to the file.
+    /// Saves a snapshot of the cache to the file.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the save. The old file remains, unless the new file was already complete.
@@ -369,7 +372,8 @@ impl<K: Send + Sync + 'static> Snapshotter<K> {
         })
     }
 
-    /// Loads the saved store if it matches this informer; `decoder` determines the form of the objects.
+    /// Loads the saved store if it matches this informer. `decoder` determines the form of the loaded
+    /// objects.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the load.

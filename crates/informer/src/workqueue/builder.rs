@@ -1,4 +1,4 @@
-//! [`Builder`]: the options of a work queue, all of which are set before the queue is created.
+//! [`Builder`] sets the options of a work queue, all before the queue is created.
 
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
@@ -15,20 +15,21 @@ use super::rate_limiting_queue::RateLimitingQueue;
 use super::shared::{Shared, State};
 use crate::metrics::{Metrics, WorkQueueSampler};
 
-/// Builder of a [`RateLimitingQueue`]: sets the rate limiter, the order of items and the metrics.
+/// Configures a [`RateLimitingQueue`]: its rate limiter, the order of its items, and its metrics.
 #[doc(alias = "TypedRateLimitingQueueConfig")]
 #[doc(alias = "TypedQueueConfig")]
 #[derive_where(Debug)]
 #[derive_where(skip_inner)]
 pub struct Builder<T> {
     limiter: Box<dyn RateLimiter<T>>,
-    /// Order of the items; first in, first out if `None`.
+    /// Order in which workers receive items; `None` means first in, first out.
     order: Option<Box<dyn Order<T>>>,
     metrics: Option<(Arc<str>, Arc<dyn Metrics>)>,
 }
 
 impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
-    /// Creates an empty first-in, first-out queue; `limiter` determines the delay of failed items.
+    /// Creates an empty first-in, first-out queue. `limiter` determines the delay before a failed item is
+    /// retried.
     #[doc(alias = "NewTypedRateLimitingQueue")]
     #[doc(alias = "NewRateLimitingQueue")]
     #[doc(alias = "NewNamedRateLimitingQueue")]
@@ -40,7 +41,8 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         Self::builder(limiter).build()
     }
 
-    /// Returns a builder of a queue, for more options than [`RateLimitingQueue::new`].
+    /// Returns a builder of a queue, for options that [`RateLimitingQueue::new`] does not have. `limiter`
+    /// determines the delay before a failed item is retried.
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedWithConfig")]
     #[doc(alias = "NewTypedDelayingQueueWithConfig")]
@@ -54,14 +56,15 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
 }
 
 impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
-    /// Sets the order in which items are processed, instead of first in, first out.
+    /// Sets the order in which workers receive items. The default is first in, first out.
     #[must_use = "the order is part of the returned builder only"]
     pub fn order(mut self, order: impl Order<T> + 'static) -> Self {
         self.order = Some(Box::new(order));
         self
     }
 
-    /// Reports metrics of this queue to a collector, under this name. Without this call nothing is measured.
+    /// Reports metrics of the queue to the collector `metrics`, under the queue name `name`. Without this
+    /// call, the queue measures nothing.
     #[must_use = "the collector is part of the returned builder only"]
     #[doc(alias = "MetricsProvider")]
     pub fn metrics(mut self, name: impl Into<Arc<str>>, metrics: Arc<dyn Metrics>) -> Self {
@@ -69,7 +72,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
         self
     }
 
-    /// Builds the empty queue.
+    /// Creates the queue, which is empty.
     pub fn build(self) -> RateLimitingQueue<T> {
         let shared = Arc::new_cyclic(|shared: &Weak<Shared<T>>| {
             let metrics = self.metrics.and_then(|(name, metrics)| {

@@ -1,11 +1,11 @@
-//! [`DelayingQueue`]: a [`Queue`] with additional items that are queued later. A plain struct; the caller
-//! passes the time.
+//! [`DelayingQueue`] adds items to a [`Queue`] at a later time.
 //!
-//! The struct guarantees that no item enters the queue before its time, and that items enter in the order of
-//! their times, and in the order of arrival for equal times. If an item has several times, the earliest
-//! applies. A shut-down drops all delayed items.
+//! The delaying queue is a plain struct that never waits and reads no clock: the caller passes the time. A
+//! time is a duration since an origin that the caller selects and never changes.
 //!
-//! Times are durations since an origin that the caller chooses and never changes.
+//! Guarantees: no item enters the queue before its time. Items enter the queue in the order of their times.
+//! Items with equal times enter in the order of their addition. If an item is added with several times, the
+//! earliest time applies. A shut-down drops all delayed items.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -17,13 +17,13 @@ use super::queue::{Phase, Queue};
 
 pub(super) struct DelayingQueue<T> {
     queue: Queue<T>,
-    /// Time of each delayed item, by item; has the same entries as `calendar`.
+    /// Time of each delayed item. The map contains the same items as `calendar`.
     due: Lookup<T, Due>,
     calendar: BTreeMap<Due, T>,
     next_turn: u64,
 }
 
-/// The time at which a delayed item is queued, and its rank among items with the same time.
+/// Time at which a delayed item is queued, and the item's rank among delayed items with the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Duration,
@@ -40,8 +40,8 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the inner queue. Call [`DelayingQueue::promote`] first, to queue the items whose time has
-    /// come.
+    /// Returns the inner queue. The caller must first call [`DelayingQueue::promote`], which queues the items
+    /// whose time has been reached.
     pub(super) fn queue(&mut self) -> &mut Queue<T> {
         &mut self.queue
     }
@@ -65,7 +65,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.insert(due, item);
     }
 
-    /// Queues every delayed item whose time is not later than `now`.
+    /// Queues every delayed item whose time is `now` or earlier.
     pub(super) fn promote(&mut self, now: Duration) {
         while let Some(first) = self.calendar.first_entry()
             && first.key().at <= now
@@ -76,7 +76,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the earliest time of a delayed item.
+    /// Returns the earliest time of all delayed items, or `None` if no item is delayed.
     pub(super) fn earliest(&self) -> Option<Duration> {
         self.calendar.first_key_value().map(|(due, _)| due.at)
     }
@@ -92,7 +92,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.len()
     }
 
-    /// Returns the delayed items with their times, earliest first.
+    /// Returns the delayed items with their times, earliest time first.
     pub(super) fn delayed(&self) -> impl Iterator<Item = (&T, Duration)> {
         self.calendar.iter().map(|(due, item)| (item, due.at))
     }

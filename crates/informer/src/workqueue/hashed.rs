@@ -1,15 +1,18 @@
-//! [`Hashed`]: an item with its hash, so that each item is hashed once, not once per collection of the queue.
+//! [`Hashed`] stores an item with its hash, so that the queue hashes each item once instead of once per
+//! collection.
 //!
-//! An item is always looked up with the hash with which it was added. The hash is the keyed hash of the
-//! standard library: any user who can create objects chooses their names, and with a predictable hash could
-//! put all objects into one bucket.
+//! The hash is calculated when an item is added. It is calculated again only when a user-defined
+//! [`Order`](super::order::Order) returns the item.
+//!
+//! The hash function is the keyed one of the standard library. Any user who can create objects selects their
+//! names, and could put all names into one bucket of a hash map if the hash were predictable.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::ops::Deref;
 
 use super::lookup::Lookup;
 
-/// An item and its precomputed hash.
+/// An item of the queue and its precomputed hash.
 #[derive(Clone, Debug)]
 pub(super) struct Hashed<T> {
     hash: u64,
@@ -47,10 +50,10 @@ impl<T> Hash for Hashed<T> {
     }
 }
 
-/// A map whose keys are items with a precomputed hash.
+/// A [`Lookup`] whose keys are items with a precomputed hash.
 pub(super) type HashedLookup<T, V> = Lookup<Hashed<T>, V, BuildHasherDefault<Brought>>;
 
-/// Hasher of [`HashedLookup`]: returns the precomputed hash of the item.
+/// Hasher of [`HashedLookup`], which returns the precomputed hash of an item unchanged.
 #[derive(Default)]
 pub(super) struct Brought(u64);
 

@@ -1,7 +1,8 @@
-//! [`Item`]: an item that a worker processes, with the methods that end the work (the verdicts).
+//! [`Item`] is an item that a worker has received. Its methods, the verdicts, end the work on the item.
 //!
-//! Every item from the queue ends exactly once: only the queue creates an [`Item`], a verdict consumes it,
-//! and dropping it is a verdict too. Code that ends an item which is not in work does not compile.
+//! The work on every item ends exactly once. Only the queue creates an [`Item`], every verdict consumes the
+//! `Item`, and dropping it is a verdict too. Code that ends the work on an item which is not in work does not
+//! compile.
 
 use std::fmt;
 use std::hash::Hash;
@@ -11,16 +12,17 @@ use std::time::Duration;
 use super::hashed::Hashed;
 use super::shared::{Shared, Verdict};
 
-/// An item in work; no other worker receives it until a method such as [`Item::done`] ends the work.
+/// An item that a worker has received and processes: an item in work. No other worker receives the item until
+/// a method such as [`Item::done`] ends the work.
 ///
-/// Each of these methods is a verdict. If the item is dropped without a verdict, because its worker panicked
-/// or was cancelled, it is added again after the limiter's delay, and counted in
+/// Each method that ends the work is a verdict. A worker that panics or is cancelled drops the `Item` without
+/// a verdict. The queue then adds the item again after the limiter's delay, and counts it in
 /// [`dropped_items`](super::RateLimitingQueue::dropped_items).
 ///
-/// If the item was added while it was in work, any verdict queues it again at once. After a shut-down nothing
-/// is added, so a retry is then the same as [`Item::done`].
+/// If the item was added while it was in work, every verdict queues the item again at once. After a shut-down
+/// the queue accepts no items, so [`Item::retry`] then has the same effect as [`Item::done`].
 ///
-/// Each item has one verdict:
+/// A second verdict on the same item does not compile:
 ///
 /// ```compile_fail,E0382
 /// # async fn example(queue: kube_informer::workqueue::RateLimitingQueue<String>) {
@@ -32,7 +34,7 @@ use super::shared::{Shared, Verdict};
 #[must_use = "an item dropped without a verdict is retried and counted as dropped"]
 pub struct Item<T: Clone + Eq + Hash> {
     key: Hashed<T>,
-    /// Whether a method has ended the work on the item.
+    /// Whether a verdict has ended the work on the item.
     ended: bool,
     shared: Arc<Shared<T>>,
 }
@@ -46,45 +48,46 @@ impl<T: Clone + Eq + Hash> Item<T> {
         }
     }
 
-    /// Returns the key to process.
+    /// Returns the key of the object that the worker must process.
     pub fn key(&self) -> &T {
         &self.key
     }
 
-    /// Returns how often the item was retried since it was last forgotten, according to the limiter.
+    /// Returns the number of failures of the item since it was last forgotten, as the limiter counts them.
     #[doc(alias = "NumRequeues")]
     pub fn requeues(&self) -> u32 {
         self.shared.requeues(&self.key)
     }
 
-    /// Ends the work, and keeps the count of earlier failures, which determines the delay of the next retry.
+    /// Ends the work and keeps the limiter's count of failures, which determines the delay of the next retry.
     ///
-    /// After a success use [`Item::forget`]: an item that is never forgotten stays in the limiter's memory.
+    /// After a success, use [`Item::forget`] instead: the limiter keeps an item in memory until it is
+    /// forgotten.
     #[doc(alias = "Done")]
     pub fn done(self) {
         self.end(Verdict::Done);
     }
 
-    /// Ends the work, and resets the count of failures.
+    /// Ends the work after a success, and resets the limiter's count of failures of the item.
     #[doc(alias = "Forget")]
     pub fn forget(self) {
         self.end(Verdict::Forget);
     }
 
-    /// Reports a failure: the item is added again after the limiter's delay.
+    /// Ends the work after a failure. The queue adds the item again after the limiter's delay.
     #[doc(alias = "AddRateLimited")]
     pub fn retry(self) {
         self.end(Verdict::Retry);
     }
 
-    /// Adds the item again after `delay`. The limiter is not called, and the count of failures stays.
+    /// Ends the work, and adds the item again after `delay`. The limiter does not count a failure.
     #[doc(alias = "AddAfter")]
     pub fn retry_after(self, delay: Duration) {
         self.end(Verdict::RetryAfter(delay));
     }
 
-    /// Reports a permanent failure: ends the work, resets the count of failures, and counts the item in
-    /// [`given_up_items`](super::RateLimitingQueue::given_up_items).
+    /// Ends the work after a permanent failure, without a retry. Resets the limiter's count of failures, and
+    /// counts the item in [`given_up_items`](super::RateLimitingQueue::given_up_items).
     pub fn give_up(self) {
         self.end(Verdict::GiveUp);
     }

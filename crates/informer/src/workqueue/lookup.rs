@@ -1,17 +1,19 @@
-//! [`Lookup`]: a hash map without iteration, so that its order is never observable; it shrinks after
-//! removals.
+//! [`Lookup`] is a hash map that releases memory after removals and can't be iterated.
+//!
+//! Because there is no iteration, no caller can depend on the order of the map.
 
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use derive_where::derive_where;
 
-/// Minimum capacity of a collection that is shrunk.
+/// Capacity above which a collection can be shrunk, in elements.
 ///
-/// A thousand keys take a few dozen KiB, and a queue of varying small size must not reallocate each time.
+/// A thousand keys use only a few dozen KiB. A small queue whose length varies must not reallocate at each
+/// change.
 const SHRINK_ABOVE: usize = 1024;
 
-/// Divisor of the capacity: a collection is shrunk when its length is less than capacity / 4.
+/// A collection is shrunk when its length is less than its capacity divided by this number.
 const SHRINK_BELOW_ONE_IN: usize = 4;
 
 #[expect(
@@ -60,10 +62,11 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Lookup<K, V, S> {
     }
 }
 
-/// Returns the capacity to which a collection is shrunk after a removal, or `None` if it is not shrunk.
+/// Returns the capacity to which a collection with this length and capacity is shrunk after a removal; `None`
+/// if it keeps its capacity.
 ///
-/// At least half of the new capacity is free, so that growth does not follow at once, and the cost of moving
-/// elements is spread over many removals.
+/// At least half of the new capacity is free. The collection therefore does not have to grow again at once,
+/// and the cost of moving elements is spread over many removals.
 pub(super) fn room_after_removal(len: usize, capacity: usize) -> Option<usize> {
     (capacity > SHRINK_ABOVE && len < capacity / SHRINK_BELOW_ONE_IN)
         .then_some((capacity / 2).max(SHRINK_ABOVE / 2))

@@ -1,7 +1,7 @@
-//! [`Order`]: the order in which items are processed; [`Fifo`] is the default.
+//! [`Order`] determines the order in which workers receive queued items; [`Fifo`] is the default.
 //!
-//! An order only arranges items. The queue ensures that an item is in the order at most once, and not while
-//! it is in work.
+//! An `Order` contains only queued items. The queue, not the `Order`, ensures that an item is queued at most
+//! once, and that an item in work is not queued.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,17 +12,19 @@ use derive_where::derive_where;
 use super::hashed::Hashed;
 use super::lookup::room_after_removal;
 
-/// Container of the queued items, which determines the order of processing; for priorities or fairness.
+/// A collection of the queued items of a work queue that determines which item a worker receives next.
+/// Implement the trait for priorities, or for fairness between groups of items.
 ///
-/// The queue calls an order under the queue's lock: an implementation must be fast, must not block, and must
-/// not call its queue, which would deadlock.
+/// The queue calls an `Order` while the queue's lock is held. An implementation must be fast, must not block,
+/// and must not call its queue, which would cause a deadlock.
 ///
-/// Every pushed item must be popped once. The queue ignores a popped item that was not pushed.
+/// An implementation must return every pushed item from `pop` once. The queue ignores an item from `pop` that
+/// was not pushed.
 #[doc(alias = "Queue")]
 pub trait Order<T>: Send {
-    /// Called when an item that already waits in this order is added again.
+    /// Called when an item that is already in this order is added again.
     ///
-    /// An order by priority may move the item forward; first in, first out ignores the call.
+    /// An order by priority may move the item forward. The default implementation does nothing.
     #[doc(alias = "Touch")]
     fn touch(&mut self, item: &T) {
         let _ = item;
@@ -32,23 +34,23 @@ pub trait Order<T>: Send {
     #[doc(alias = "Push")]
     fn push(&mut self, item: T);
 
-    /// Returns the number of waiting items.
+    /// Returns the number of items in this order.
     #[doc(alias = "Len")]
     fn len(&self) -> usize;
 
-    /// Returns whether no item waits.
+    /// Returns whether this order contains no items.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Removes and returns the next item; `None` if no item waits.
+    /// Removes and returns the item that a worker receives next; `None` if this order is empty.
     #[doc(alias = "Pop")]
     fn pop(&mut self) -> Option<T>;
 }
 
-/// First in, first out: the default order.
+/// An [`Order`] that returns items in the order in which they were added. This order is the default.
 ///
-/// The order releases memory when it is emptied after it was long.
+/// The collection releases memory after many items were removed.
 #[doc(alias = "DefaultQueue")]
 #[derive(Clone)]
 #[derive_where(Default)]
@@ -95,16 +97,16 @@ impl<T: Send> Order<T> for Fifo<T> {
     }
 }
 
-/// The container of one queue's waiting items: the built-in order, or one that the user set.
+/// The order of one queue: the built-in first-in, first-out order, or a user-defined [`Order`].
 pub(super) enum Arrangement<T> {
-    /// First in, first out; items keep their hash.
+    /// The built-in first-in, first-out order, which stores each item with its hash.
     Fifo(Fifo<Hashed<T>>),
-    /// A user's order, which receives items without their hash.
+    /// A user-defined [`Order`], which stores items without their hash.
     Given(Box<dyn Order<T>>),
 }
 
 impl<T: Clone + Hash> Arrangement<T> {
-    /// Creates an arrangement with the given order, or with first in, first out if it is `None`.
+    /// Returns the user-defined order, or a first-in, first-out order if `order` is `None`.
     pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         order.map_or_else(|| Self::Fifo(Fifo::new()), Self::Given)
     }

@@ -1,19 +1,20 @@
-//! [`Queue`]: the queued items and the items in work.
+//! [`Queue`] contains the queued items and the items in work, and returns each item to one worker at a time.
 //!
-//! A plain struct that does not wait; it reads the clock only for metrics.
+//! Guarantees: an item is queued at most once. The queue does not return an item that is in work. The queue
+//! returns an item again if the item was added while it was in work. The queue keeps no copy of an item that
+//! is done.
 //!
-//! An item is queued at most once, is not returned while it is in work, and is returned again if it was added
-//! in the meantime. The queue holds no reference to an item that is done.
+//! The queue is a plain struct that never waits. It reads the clock only for metrics.
 //!
-//! client-go keeps two sets, *dirty* (needs work) and *processing* (in work).
-//! The two give four combinations, so here an item has one [`Stage`], or none:
+//! client-go keeps two sets of items: *dirty* (needs work) and *processing* (in work). Here, each item has at
+//! most one [`Stage`] instead. A stage is a combination of the two sets:
 //!
 //! | dirty | processing | here |
 //! | --- | --- | --- |
-//! | no | no | unknown to the queue |
-//! | yes | no | [`Stage::Queued`], and in the order |
+//! | no | no | not in the queue |
+//! | yes | no | [`Stage::Queued`], in the order |
 //! | no | yes | [`Stage::Processing`] |
-//! | yes | yes | [`Stage::Dirtied`], and not in the order until it is done |
+//! | yes | yes | [`Stage::Dirtied`], not in the order until the item is done |
 
 use std::collections::hash_map::Entry;
 use std::hash::{Hash, RandomState};
@@ -27,29 +28,32 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Queue<T> {
     hash_state: RandomState,
     stages: HashedLookup<T, Stage>,
-    /// The items whose stage is [`Stage::Queued`], and no others.
+    /// Exactly the items in stage [`Stage::Queued`], in the order in which workers receive them.
     order: Arrangement<T>,
     /// Number of items in stage [`Stage::Processing`] or [`Stage::Dirtied`].
     processing: usize,
     /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// Changes since the last [`Queue::take_wake_ups`] for which tasks may have to be woken.
+    /// Changes since the last [`Queue::take_wake_ups`] because of which waiting tasks may have to be woken.
     wake_ups: WakeUps,
-    /// Measurement that is not reported yet; `None` without metrics.
+    /// Waiting or working time of an item that is not reported to the metrics yet; `None` if there is none.
     observed: Option<WorkQueueObserved>,
-    /// Number of accepted items.
+    /// Number of accepted additions. An addition of an item that already waits to be processed is not
+    /// counted.
     adds: u64,
-    /// Measures waiting and working times; `None` without metrics.
+    /// Measures the waiting and working times of items; `None` without metrics.
     timing: Option<Timing<T>>,
 }
 
-/// Changes of a queue for which waiting tasks may have to be woken.
+/// Changes of a queue because of which tasks may have to be woken: tasks that wait for an item, or for the
+/// end of a drain.
 #[derive(Default)]
 pub(super) struct WakeUps {
-    /// Number of items put into the order.
+    /// Number of items that were added to the order.
     pub(super) pushed: usize,
-    /// Whether a shut-down has started or advanced, so that a wait may end.
+    /// Whether a shut-down has started, or the work on an item has ended during a shut-down. Tasks that wait
+    /// may then have to stop waiting.
     pub(super) ending: bool,
 }
 
@@ -57,35 +61,36 @@ pub(super) struct WakeUps {
 enum Stage {
     /// The item waits for a worker, and is in the order.
     Queued,
-    /// The item is in work.
+    /// A worker processes the item.
     Processing,
-    /// The item is in work and was added again: it is queued again when it is done.
+    /// A worker processes the item, and the item was added again. It is queued again when it is done.
     Dirtied,
 }
 
-/// The progress of a shut-down.
+/// State of the queue's shut-down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Items are accepted.
+    /// No shut-down has started: the queue accepts items.
     Running,
-    /// No items are accepted, and a caller waits until all items are done.
+    /// A drain has started: the queue accepts no items. Callers of the drain wait until all items are done.
     Draining,
-    /// No items are accepted, and no caller waits for items in work.
+    /// A plain shut-down has started: the queue accepts no items. No caller waits until all items are done.
     ShutDown,
 }
 
-/// The result of a request for an item.
+/// The result of [`Queue::next`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<T> {
     Item(T),
-    /// No item is queued now; an item may be queued later.
+    /// No item is queued now, but an item may be queued later.
     Nothing,
-    /// No item is queued now, and none will be queued later.
+    /// No item is queued, and no item will be queued later.
     End,
 }
 
 impl<T: Clone + Eq + Hash> Queue<T> {
-    /// Creates an empty queue with this order, or with first in, first out if it is `None`.
+    /// Creates an empty queue with the order `order`, or with a first-in, first-out order if `order` is
+    /// `None`.
     pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         Self {
             hash_state: RandomState::new(),
@@ -101,7 +106,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    /// Starts to measure waiting and working times.
+    /// Starts to measure the waiting and working times of items, for metrics.
     pub(super) fn time(&mut self) {
         self.timing = Some(Timing::default());
     }
@@ -155,7 +160,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    /// Ends the work on an item that [`Queue::next`] returned. Only an `Item` calls this, once.
+    /// Ends the work on an item that [`Queue::next`] returned. `Item` calls this method once for each item.
     pub(super) fn done(&mut self, item: &Hashed<T>) {
         self.wake_ups.ending |= self.is_shutting_down();
         if let Some(timing) = &mut self.timing {
@@ -181,7 +186,8 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    /// Starts a shut-down. A drain may follow a plain shut-down, and the reverse; the last call applies.
+    /// Starts a shut-down: a drain ([`Phase::Draining`]) or a plain shut-down ([`Phase::ShutDown`]). If both
+    /// are started, the last call applies.
     pub(super) fn shut_down(&mut self, phase: Phase) {
         debug_assert_ne!(phase, Phase::Running, "a queue does not start again");
         self.phase = phase;
@@ -196,7 +202,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         self.phase != Phase::Running
     }
 
-    /// Returns whether no item is queued and none is in work.
+    /// Returns whether no item is queued and no item is in work.
     pub(super) fn is_idle(&self) -> bool {
         self.processing == 0 && self.order.is_empty()
     }

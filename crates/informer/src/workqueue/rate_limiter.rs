@@ -1,9 +1,10 @@
-//! [`RateLimiter`]: the delay before a failed item is retried.
+//! [`RateLimiter`] determines the delay before a failed item is retried.
 //!
-//! Each limiter is a plain struct: the caller passes the time, and the limiter never waits. All arithmetic is
-//! on integers and saturates, so the same calls return the same delays, and no number of failures overflows.
+//! Each limiter is a plain struct that never waits and reads no clock: the caller passes the time. All
+//! arithmetic uses integers and saturates. The same calls therefore return the same delays, and no number of
+//! failures causes an overflow.
 //!
-//! The numbers of [`controller_default`] and [`item_based_default`] are those of client-go's
+//! [`controller_default`] and [`item_based_default`] use the delays and limits of client-go's
 //! [`default_rate_limiters.go`](https://github.com/kubernetes/client-go/blob/master/util/workqueue/default_rate_limiters.go).
 
 use std::fmt;
@@ -14,32 +15,34 @@ use derive_where::derive_where;
 
 use super::lookup::Lookup;
 
-/// Determines the delay before an item is added again.
+/// Determines the delay before the queue adds a failed item again.
 ///
-/// The queue calls a limiter under the queue's lock: an implementation must be fast, must not block, and must
-/// not call its queue, which would deadlock.
+/// The queue calls a limiter while the queue's lock is held. An implementation must be fast, must not block,
+/// and must not call its queue, which would cause a deadlock.
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send {
     /// Counts a failure of `item`, and returns the delay before the item is added again.
     ///
-    /// `now` is the time since an origin that stays the same for the life of the queue. It never decreases.
+    /// `now` is the time since an origin that never changes during the lifetime of the queue. `now` never
+    /// decreases.
     #[doc(alias = "When")]
     fn when(&mut self, item: &T, now: Duration) -> Duration;
 
-    /// Resets the count of failures of `item`, because it succeeded or was given up.
+    /// Resets the count of failures of `item`, because the item succeeded or was given up.
     #[doc(alias = "Forget")]
     fn forget(&mut self, item: &T);
 
-    /// Returns the number of failures of `item` since it was last forgotten; 0 if failures are not counted.
+    /// Returns the number of failures of `item` since it was last forgotten; 0 if the limiter counts no
+    /// failures.
     #[doc(alias = "NumRequeues")]
     fn requeues(&self, item: &T) -> u32;
 }
 
-/// Returns client-go's default limiter for controllers: the maximum of two delays.
+/// Returns client-go's default limiter for controllers, whose delay is the longer of two delays.
 ///
-/// The first is an exponential delay per item (5 ms to 1000 s), which limits the retries of an item that
-/// always fails. The second is a token bucket for all items (10 per second, burst 100), which limits the load
-/// on the server when all items fail.
+/// The first delay grows exponentially for each item, from 5 ms to 1000 s. It limits the retries of an item
+/// that always fails. The second delay is that of one token bucket for all items, with 10 tokens per second
+/// and a burst of 100. It limits the load on the server when all items fail.
 #[doc(alias = "DefaultControllerRateLimiter")]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub fn controller_default<T: Clone + Eq + Hash + Send + 'static>() -> MaxOf<T> {
@@ -51,17 +54,18 @@ pub fn controller_default<T: Clone + Eq + Hash + Send + 'static>() -> MaxOf<T> {
         .with(Bucket::every(Duration::from_millis(100), 100))
 }
 
-/// Returns a limiter with an exponential delay per item (1 ms to 1000 s), without a limit for all items
-/// together.
+/// Returns a limiter whose delay grows exponentially for each item, from 1 ms to 1000 s. The limiter does not
+/// limit the rate of all items together.
 #[doc(alias = "DefaultItemBasedRateLimiter")]
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub fn item_based_default<T: Clone + Eq + Hash + Send + 'static>() -> ItemExponentialFailure<T> {
     ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_secs(1000))
 }
 
-/// Limiter that doubles an item's delay with each failure: `base`·2ⁿ after n earlier failures, at most `max`.
+/// Limiter whose delay doubles with each failure of an item: `base`·2ⁿ after n earlier failures, at most
+/// `max`.
 ///
-/// An item stays in memory until it is forgotten.
+/// The limiter keeps an item in memory until the item is forgotten.
 #[doc(alias = "ItemExponentialFailureRateLimiter")]
 #[doc(alias = "TypedItemExponentialFailureRateLimiter")]
 #[derive_where(Debug)]
@@ -74,7 +78,7 @@ pub struct ItemExponentialFailure<T> {
 
 /// Limiter with a short delay for the first failures of an item, and a long delay for all later failures.
 ///
-/// An item stays in memory until it is forgotten.
+/// The limiter keeps an item in memory until the item is forgotten.
 #[doc(alias = "ItemFastSlowRateLimiter")]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
 #[derive_where(Debug)]
@@ -86,22 +90,24 @@ pub struct ItemFastSlow<T> {
     failures: Lookup<T, u32>,
 }
 
-/// Limiter with one token bucket for all items: each retry waits for a token and takes it.
+/// Limiter with one token bucket for all items. Each retry waits until a token is available, and removes it.
 ///
-/// The bucket counts no failures, so `forget` has no effect.
+/// The bucket does not count the failures of an item, so `forget` has no effect.
 #[doc(alias = "BucketRateLimiter")]
 #[doc(alias = "TypedBucketRateLimiter")]
 #[derive(Clone, Debug)]
 pub struct Bucket {
-    /// Time in which one token is added.
+    /// Time between two tokens that are added to the bucket.
     interval: Duration,
-    /// Time in which an empty bucket fills.
+    /// Time in which an empty bucket becomes full.
     filling: Duration,
-    /// Time at which the bucket is full, if no token is taken.
+    /// Time at which the bucket is full if no more tokens are removed, with the same origin as `now` in
+    /// [`RateLimiter::when`].
     full_at: Duration,
 }
 
-/// Limiter that combines several limiters: each counts every failure, and the longest delay applies.
+/// Limiter that combines several limiters. Each of them counts every failure, and the longest of their delays
+/// applies.
 #[doc(alias = "MaxOfRateLimiter")]
 #[doc(alias = "TypedMaxOfRateLimiter")]
 #[derive_where(Default)]
@@ -109,7 +115,7 @@ pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }
 
-/// Limiter that wraps another limiter and reduces its delay to at most `max`.
+/// Limiter that wraps another limiter and shortens its delays to at most `max`.
 #[doc(alias = "WithMaxWaitRateLimiter")]
 #[doc(alias = "TypedWithMaxWaitRateLimiter")]
 #[derive(Clone, Debug)]
@@ -121,7 +127,8 @@ pub struct WithMaxWait<L> {
 // === impl ItemExponentialFailure ===
 
 impl<T> ItemExponentialFailure<T> {
-    /// Creates a limiter with first delay `base` and maximum delay `max`.
+    /// Creates a limiter with the delay `base` after the first failure of an item, and the maximum delay
+    /// `max`.
     #[doc(alias = "NewItemExponentialFailureRateLimiter")]
     #[doc(alias = "NewTypedItemExponentialFailureRateLimiter")]
     pub fn new(base: Duration, max: Duration) -> Self {
@@ -158,7 +165,8 @@ impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemExponentialFailure<T> {
 // === impl ItemFastSlow ===
 
 impl<T> ItemFastSlow<T> {
-    /// Creates a limiter that returns `fast` for the first `fast_attempts` failures of an item, then `slow`.
+    /// Creates a limiter that returns the delay `fast` for the first `fast_attempts` failures of an item, and
+    /// the delay `slow` for later failures.
     #[doc(alias = "NewItemFastSlowRateLimiter")]
     #[doc(alias = "NewTypedItemFastSlowRateLimiter")]
     pub fn new(fast: Duration, slow: Duration, fast_attempts: u32) -> Self {
@@ -192,10 +200,11 @@ impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemFastSlow<T> {
 // === impl Bucket ===
 
 impl Bucket {
-    /// Creates a full bucket of `burst` tokens, to which one token is added every `interval`.
+    /// Creates a bucket with `burst` tokens, to which one token is added every `interval`. `burst` is also
+    /// the maximum number of tokens.
     ///
     /// For ten retries per second, use an interval of 100 ms. An interval of zero disables the limit. With a
-    /// burst of zero, tokens do not accumulate, and there is still one token per interval.
+    /// burst of zero, every retry waits for a new token.
     #[doc(alias = "rate.Every")]
     #[doc(alias = "rate.NewLimiter")]
     pub fn every(interval: Duration, burst: u32) -> Self {
@@ -225,13 +234,14 @@ impl<T> RateLimiter<T> for Bucket {
 // === impl MaxOf ===
 
 impl<T> MaxOf<T> {
-    /// Creates an empty set of limiters, which returns no delay.
+    /// Creates a limiter that combines no limiters and returns a delay of zero. Add limiters with
+    /// [`MaxOf::with`].
     #[doc(alias = "NewMaxOfRateLimiter")]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a limiter to this set.
+    /// Adds `limiter` to the combined limiters.
     #[must_use = "the limiter is part of the returned value only"]
     pub fn with(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
         self.limiters.push(Box::new(limiter));
@@ -274,7 +284,7 @@ impl<T> fmt::Debug for MaxOf<T> {
 // === impl WithMaxWait ===
 
 impl<L> WithMaxWait<L> {
-    /// Wraps `inner`, and reduces delays above `max` to `max`.
+    /// Creates a limiter that returns the delays of `inner`, but at most `max`.
     #[doc(alias = "NewWithMaxWaitRateLimiter")]
     #[doc(alias = "NewTypedWithMaxWaitRateLimiter")]
     pub fn new(inner: L, max: Duration) -> Self {
@@ -296,7 +306,7 @@ impl<T, L: RateLimiter<T>> RateLimiter<T> for WithMaxWait<L> {
     }
 }
 
-/// Counts a failure of `item`, and returns the number of its earlier failures.
+/// Increments the number of failures of `item`, and returns the previous number.
 fn count_failure<T: Clone + Eq + Hash>(failures: &mut Lookup<T, u32>, item: &T) -> u32 {
     if let Some(count) = failures.get_mut(item) {
         let earlier = *count;

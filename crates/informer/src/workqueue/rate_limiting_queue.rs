@@ -1,14 +1,17 @@
-//! [`RateLimitingQueue`]: the handle of a work queue, with waiting and a rate limiter.
+//! [`RateLimitingQueue`] is the handle of a work queue: producers add items, and workers wait for items.
 //!
-//! Every operation acquires the queue's only lock once and does not wait while it holds the lock. A task that
-//! waits for an item is woken when an item is added, when a delayed item is due, and at the shut-down.
-//! Cancelling a waiting future affects no other task.
+//! Guarantees: all state is under one lock, and no operation waits while it holds the lock. A task that waits
+//! for an item is woken when an item is added, when the delay of an item ends, and at the shut-down.
+//! Cancelling one waiting future affects no other task.
 //!
-//! Why no wake-up is lost: a waiting task registers before it looks for an item, so an item added in between
-//! finds the task registered. The task is counted under the lock before it looks, so an `add` that finds no
-//! counted task has none to wake. One new item wakes one task, and tokio's `Notify` passes the wake-up on if
-//! that task is dropped before it runs. Every waiting task sleeps at most until the earliest delayed item is
-//! due. A delayed item that is due earlier wakes all waiting tasks, so any of them may be cancelled.
+//! No wake-up is lost:
+//! - A waiting task registers with tokio's `Notify` before it looks for an item. An item that is added
+//!   between the two steps therefore wakes the task.
+//! - A waiting task is counted under the lock before it looks for an item. If `add` finds no counted task,
+//!   there is no task to wake.
+//! - A new item wakes one task. If this task is dropped before it runs, `Notify` wakes another task instead.
+//! - Every waiting task sleeps at most until the earliest time of a delayed item. If an item is added with an
+//!   earlier time, all waiting tasks are woken. The cancellation of a waiting task therefore delays no item.
 
 use std::fmt;
 use std::hash::Hash;
@@ -22,10 +25,10 @@ use super::item::Item;
 use super::queue::{Next, Phase};
 use super::shared::Shared;
 
-/// A queue of keys with delays and a rate limiter; a clone is another handle to the same queue.
+/// A queue of keys with delays and a rate limiter. A clone is another handle to the same queue.
 ///
-/// See the [module](super) for the guarantees of the queue. `T`'s `Clone`, `Eq`, `Hash` and `Drop` run under
-/// the queue's lock and must not call the queue.
+/// See the [module](super) for the guarantees of the queue. The queue calls `Clone`, `Eq`, `Hash` and `Drop`
+/// of `T` while the queue's lock is held, so these implementations must not call the queue.
 #[doc(alias = "TypedRateLimitingInterface")]
 #[doc(alias = "RateLimitingInterface")]
 #[doc(alias = "DelayingInterface")]
@@ -41,14 +44,15 @@ pub struct RateLimitingQueue<T: Clone + Eq + Hash> {
     pub(super) shared: Arc<Shared<T>>,
 }
 
-/// The result of a look-up by a task that waits for an item.
+/// The result of one attempt of a waiting task to receive an item.
 enum Asked<T: Clone + Eq + Hash> {
     Answered(Option<Item<T>>),
-    /// No item is queued; the next delayed item, if any, is due after this time.
+    /// No item is queued. The value is the time until the earliest delay ends; `None` if no item is delayed.
     Wait(Option<Duration>),
 }
 
-/// Guard that counts a waiting task in the queue's state until the guard is dropped.
+/// Guard that counts one waiting task: it increments the queue's number of waiting tasks when it is created,
+/// and decrements the number when it is dropped.
 struct Waiting<'a, T: Clone + Eq + Hash>(&'a Shared<T>);
 
 impl<'a, T: Clone + Eq + Hash> Waiting<'a, T> {
@@ -67,54 +71,56 @@ impl<T: Clone + Eq + Hash> Drop for Waiting<'_, T> {
 // === impl RateLimitingQueue ===
 
 impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
-    /// Adds an item, unless it is queued already. An item in work is queued again when it is done.
+    /// Adds an item to the queue, unless the item is already queued. An item in work is queued again when it
+    /// is done.
     ///
-    /// After a shut-down this has no effect.
+    /// After a shut-down this call has no effect.
     #[doc(alias = "Add")]
     pub fn add(&self, item: T) {
         self.shared
             .operate(|state| state.delaying.queue().add(item));
     }
 
-    /// Adds an item after `delay`; at once if `delay` is zero.
+    /// Adds an item to the queue after `delay`, or at once if `delay` is zero. The call never blocks.
     ///
-    /// The call never blocks. If the item is delayed already, it is added once, at the earlier time. After a
-    /// shut-down the call has no effect; a shut-down also drops all delayed items.
+    /// If the item is already delayed, it is added once, at the earlier of the two times. After a shut-down
+    /// the call has no effect. A shut-down drops all delayed items.
     #[doc(alias = "AddAfter")]
     pub fn add_after(&self, item: T, delay: Duration) {
         let shared = &*self.shared;
         shared.operate(|state| state.add_after(item, delay, || shared.now()));
     }
 
-    /// Adds an item after the limiter's delay; the limiter counts a failure.
+    /// Adds an item to the queue after the limiter's delay. The limiter counts a failure of the item.
     ///
-    /// After a shut-down this has no effect.
+    /// After a shut-down this call has no effect.
     #[doc(alias = "AddRateLimited")]
     pub fn add_rate_limited(&self, item: T) {
         let shared = &*self.shared;
         shared.operate(|state| state.add_rate_limited(item, shared.now()));
     }
 
-    /// Resets the limiter's count of failures for an item. The item stays queued, delayed or in work.
+    /// Resets the limiter's count of failures of an item. An item that is queued, delayed or in work remains
+    /// so.
     #[doc(alias = "Forget")]
     pub fn forget(&self, item: &T) {
         self.shared.operate(|state| state.limiter.forget(item));
     }
 
-    /// Returns the number of failures of an item since it was last forgotten, according to the limiter.
+    /// Returns the number of failures of an item since it was last forgotten, as the limiter counts them.
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self, item: &T) -> u32 {
         self.shared.requeues(item)
     }
 
-    /// Cancels a delayed item, and returns whether the item was delayed.
+    /// Cancels the delayed addition of an item. Returns whether the item was delayed.
     ///
-    /// An item whose delay is over is queued already, and stays queued.
+    /// An item whose delay has ended is already queued, and remains queued.
     pub fn cancel_delayed(&self, item: &T) -> bool {
         self.shared.operate(|state| state.delaying.cancel(item))
     }
 
-    /// Returns the delayed items with their remaining delays, earliest first.
+    /// Returns the delayed items with their remaining delays, shortest delay first.
     pub fn delayed(&self) -> Vec<(T, Duration)> {
         let shared = &*self.shared;
         shared.operate(|state| {
@@ -127,41 +133,41 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         })
     }
 
-    /// Returns the number of queued items, including delayed items that are due; items in work are not
-    /// included.
+    /// Returns the number of queued items. An item whose delay has ended is queued; an item in work is not.
     ///
-    /// The number may have changed when the call returns; use it for display only.
+    /// Other tasks may change the number before the caller reads it, so use it only for display.
     #[doc(alias = "Len")]
     pub fn len(&self) -> usize {
         self.shared.operate(|state| state.delaying.queue().len())
     }
 
-    /// Returns whether no item is queued; see [`RateLimitingQueue::len`].
+    /// Returns whether no item is queued. Other tasks may change the result before the caller reads it.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the number of items in work; see [`RateLimitingQueue::len`].
+    /// Returns the number of items in work. Other tasks may change the number before the caller reads it.
     pub fn processing(&self) -> usize {
         self.shared
             .operate(|state| state.delaying.queue().processing())
     }
 
-    /// Returns the number of items that a worker dropped without ending the work on them; see [`Item`].
+    /// Returns the number of items that workers dropped without a verdict since the queue was created; see
+    /// [`Item`].
     pub fn dropped_items(&self) -> u64 {
         self.shared.operate(|state| state.dropped)
     }
 
-    /// Returns the number of items that were [given up](Item::give_up).
+    /// Returns the number of items that were [given up](Item::give_up) since the queue was created.
     pub fn given_up_items(&self) -> u64 {
         self.shared.operate(|state| state.given_up)
     }
 
-    /// Waits for the next item; `None` after a shut-down, when no item is left.
+    /// Waits for the next item and returns it. Returns `None` after a shut-down, when no item is left.
     ///
-    /// Several tasks may wait; each item is returned to one of them. During a drain, `None` is returned only when no
-    /// item can be queued again: an item that was added before the shut-down while it was in work is still returned.
-    /// Delayed items need a runtime with time enabled.
+    /// Several tasks may wait; each item is returned to one of them. During a drain, an item that was added
+    /// while it was in work is queued again, so `None` is returned only when no such item is left. Delayed
+    /// items require a runtime with time enabled.
     ///
     /// # Cancel safety
     ///
@@ -189,26 +195,25 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         }
     }
 
-    /// Stops accepting items, and drops delayed items.
+    /// Stops accepting items, and drops the delayed items.
     ///
-    /// Workers receive the remaining queued items, and then `None`. The call returns at once, and ends all waiting
-    /// drains.
+    /// Workers receive the remaining queued items, and then `None`. The call does not wait for the workers.
+    /// Pending calls of [`RateLimitingQueue::shut_down_with_drain`] return.
     #[doc(alias = "ShutDown")]
     pub fn shut_down(&self) {
         self.shared
             .operate(|state| state.delaying.shut_down(Phase::ShutDown));
     }
 
-    /// Shuts the queue down and waits until no item is queued and none is in work.
+    /// Stops accepting items, drops the delayed items, and waits until no item is queued and no item is in
+    /// work.
     ///
-    /// The wait also ends at a later [`RateLimitingQueue::shut_down`].
-    ///
-    /// Workers must continue to call `get` until it returns `None`. Delayed items are dropped. Several tasks may
-    /// wait; all waits end together.
+    /// A later call of [`RateLimitingQueue::shut_down`] also ends the wait. Workers must continue to call
+    /// `get` until it returns `None`. Several tasks may call this method; all calls return at the same time.
     ///
     /// # Cancel safety
     ///
-    /// The shut-down starts at the first poll. Dropping the future afterwards only ends the wait.
+    /// The shut-down starts at the first poll. If the future is dropped later, only the wait ends.
     #[doc(alias = "ShutDownWithDrain")]
     pub async fn shut_down_with_drain(&self) {
         let shared = &*self.shared;

@@ -1,4 +1,7 @@
-//! [`Shared`]: the state that the handles and items of one work queue share, and the choice of tasks to wake.
+//! [`Shared`] contains the state that the handles and items of one work queue share, and wakes waiting tasks.
+//!
+//! Guarantees: every operation runs under the queue's only lock, after the items whose delay has ended were
+//! queued. Tasks are woken, and metrics are reported, after the lock is released.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -13,16 +16,16 @@ use super::queue::Phase;
 use super::rate_limiter::RateLimiter;
 use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
 
-/// The state that the handles and items of one queue share.
+/// The state that all handles and all items of one queue share.
 pub(super) struct Shared<T: Clone + Eq + Hash> {
     pub(super) state: Mutex<State<T>>,
-    /// Notified when tasks that wait for an item must look for one again.
+    /// Wakes tasks that wait for an item, so that they look for an item again.
     pub(super) ready: Notify,
-    /// Notified when a drain has ended.
+    /// Wakes the callers of a drain when they must stop waiting.
     pub(super) drained: Notify,
-    /// Time that the delaying queue and the limiter use as zero.
+    /// Time of the queue's creation. The delaying queue and the limiter use times since this origin.
     pub(super) origin: Instant,
-    /// Receives waiting and working times; `None` without metrics.
+    /// Receives the waiting and working times of items; `None` without metrics.
     pub(super) metrics: Option<Box<dyn WorkQueueMetrics>>,
 }
 
@@ -33,11 +36,11 @@ pub(super) struct State<T> {
     pub(super) limiter: Box<dyn RateLimiter<T>>,
     pub(super) dropped: u64,
     pub(super) given_up: u64,
-    /// Number of additions with a delay.
+    /// Number of additions with a delay, including a delay of zero.
     pub(super) retries: u64,
 }
 
-/// The tasks that are woken after an operation.
+/// The tasks that must be woken after an operation.
 enum Wake {
     None,
     One,
@@ -46,7 +49,7 @@ enum Wake {
     Drains,
 }
 
-/// How the work on an item ended.
+/// The way in which a worker ended the work on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Done,
@@ -71,8 +74,9 @@ impl<T: Clone + Eq + Hash> Shared<T> {
 
     /// Runs an operation under the lock, and then wakes the waiting tasks that the operation affects.
     ///
-    /// Due items are queued first, so no operation finds an item delayed after its time. The clock is read
-    /// only if items are delayed, because reading it takes longer than everything else.
+    /// Before the operation, items whose delay has ended are queued, so the operation never sees them as
+    /// delayed. The clock is read for this step only if items are delayed, because reading the clock takes
+    /// longer than the rest of an operation.
     pub(super) fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
         let earliest = state.delaying.earliest();
@@ -159,7 +163,8 @@ impl<T: Clone + Eq + Hash> State<T> {
         }
     }
 
-    /// Returns the tasks to wake. `earliest` is the time of the first delayed item before the operation.
+    /// Returns the tasks that must be woken after an operation. `earliest` is the earliest time of a delayed
+    /// item before the operation.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

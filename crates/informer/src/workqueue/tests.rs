@@ -21,12 +21,12 @@ mod verdicts;
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Retries after 1, 2, 4 … ms.
+/// Returns an empty queue whose limiter delays retries by 1, 2, 4 … ms.
 fn queue() -> RateLimitingQueue<&'static str> {
     RateLimitingQueue::new(ItemExponentialFailure::new(MILLISECOND, SECOND))
 }
 
-/// Returns the next item, which must be queued already.
+/// Returns the next item of the queue. Panics if no item is queued.
 fn take(queue: &RateLimitingQueue<&'static str>) -> Item<&'static str> {
     let mut get = poll(queue.get());
     assert_ready!(get.poll()).expect("the queue has not ended")
@@ -37,7 +37,7 @@ fn assert_nothing_to_take(queue: &RateLimitingQueue<&'static str>) {
     assert!(get.poll().is_pending(), "an item was returned");
 }
 
-/// Takes all queued items, and calls `done`.
+/// Takes all queued items from the queue, calls `done` for each, and returns their keys.
 fn take_all(queue: &RateLimitingQueue<&'static str>) -> Vec<&'static str> {
     let mut taken = Vec::new();
     while !queue.is_empty() {
@@ -99,7 +99,7 @@ fn an_item_taken_by_one_worker_can_be_added_and_taken_by_the_next() {
     assert!(queue.is_empty());
 }
 
-/// Last in, first out; records every touch.
+/// A last-in, first-out [`Order`] that records the items passed to `touch`.
 struct Stack {
     items: Vec<&'static str>,
     touched: Arc<Mutex<Vec<&'static str>>>,
@@ -187,7 +187,8 @@ fn the_queue_holds_no_reference_to_an_item_that_is_done() {
     assert_eq!(Arc::strong_count(&key), 1);
 }
 
-/// Counts how often items were processed, and checks that no two workers had the same item.
+/// Records the items in work and the number of times that each item was processed, to check that no two
+/// workers have the same item.
 #[derive(Default)]
 struct Ledger {
     in_work: BTreeSet<u32>,
@@ -210,7 +211,8 @@ async fn work(queue: RateLimitingQueue<u32>, ledger: Arc<Mutex<Ledger>>) {
     }
 }
 
-/// 50 producers add 40 items each, three times; 10 workers take them on several threads.
+/// Starts 10 workers, and runs 50 producers that each add their own 40 items three times. Returns the workers
+/// and their ledger when all items were added.
 async fn produce_and_work(queue: &RateLimitingQueue<u32>) -> (JoinSet<()>, Arc<Mutex<Ledger>>) {
     let ledger = Arc::<Mutex<Ledger>>::default();
     let mut workers = JoinSet::new();

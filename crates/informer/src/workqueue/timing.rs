@@ -1,7 +1,8 @@
-//! [`Timing`]: measures how long items wait for a worker and are in work, for a queue with metrics.
+//! [`Timing`] measures how long items wait for a worker, and how long they are in work, for the metrics of a
+//! queue.
 //!
-//! The waiting time of an item starts when it is first added after a worker last received it. No state is
-//! kept for an item that is neither queued nor in work.
+//! The waiting time of an item starts at its first addition after a worker last received the item. `Timing`
+//! keeps no state for an item that is neither queued nor in work.
 
 use derive_where::derive_where;
 use std::collections::BTreeMap;
@@ -17,13 +18,14 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
-    /// Time at which the work on each item started, by sequence number; the first entry is the oldest.
+    /// Start of the work on each item in work, by sequence number. The first entry started earliest.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }
 
 impl<T: Clone + Eq + Hash> Timing<T> {
-    /// Records that an item starts to wait. The queue does not call this for an item that is already queued.
+    /// Records the time at which an item starts to wait for a worker. The queue does not call this for an
+    /// item that already waits.
     pub(super) fn added(&mut self, item: &T) {
         self.added.insert(item.clone(), Instant::now());
     }
@@ -44,7 +46,7 @@ impl<T: Clone + Eq + Hash> Timing<T> {
         Some(WorkQueueObserved::Worked(started.elapsed()))
     }
 
-    /// Writes the times of the items in work into a sample.
+    /// Writes the total and the longest working time of the items in work into `sample`.
     pub(super) fn sample(&self, sample: &mut WorkQueueSample) {
         let now = Instant::now();
         let ages = self.running.values().map(|started| now - *started);

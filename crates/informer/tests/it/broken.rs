@@ -1,4 +1,7 @@
-//! Objects that fail to decode, transform or index are kept and reported, and do not affect others.
+//! Tests objects for which decoding, the transform or an index function fails.
+//!
+//! The informer reports each broken object in its status. Broken objects do not affect the cache and the
+//! delivery of other objects.
 
 mod forms;
 
@@ -19,7 +22,8 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// Returns a pod whose containers are not a list; the server stores it, a typed client cannot decode it.
+/// Returns a pod whose `spec.containers` is a string. The server accepts the pod, but it can't be decoded as
+/// a `Pod`.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

@@ -1,5 +1,6 @@
-//! Tests of handlers that are slower than the changes: which events their buffers merge, and how many waiting
-//! events the status reports.
+//! Tests the buffers of handlers that are slower than the changes.
+//!
+//! The tests check which events a buffer merges, and the number of waiting events in the handler's status.
 
 mod bounds;
 mod removal;
@@ -21,7 +22,7 @@ use tokio::{
 
 use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run, show};
 
-/// A handler that records one event for each permit of the semaphore, and otherwise blocks.
+/// A handler that waits for a permit of the semaphore before it records an event.
 struct Gated(Arc<Semaphore>, Trace);
 
 impl EventHandler<Pod> for Gated {
@@ -31,7 +32,8 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Registers a handler that handles `permits` events, and then blocks until the semaphore has more permits.
+/// Registers a handler that handles `permits` events and then blocks until the test adds permits to the
+/// semaphore.
 fn stuck(
     informer: &Running,
     buffer: ListenerBuffer,
@@ -43,7 +45,7 @@ fn stuck(
     (gate, heard, handler.register().unwrap())
 }
 
-/// Waits until the cache matches the server, but not until handlers have received the changes.
+/// Waits until the cache contains all changes of the server. Handlers may not have received the changes yet.
 async fn cached(informer: &Running, server: &Server) {
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     informer
@@ -54,7 +56,7 @@ async fn cached(informer: &Running, server: &Server) {
     sleep(Duration::from_millis(1)).await;
 }
 
-/// Updates object a many times, creates and deletes b repeatedly, recreates c, and leaves d unchanged.
+/// Updates pod `a` many times, creates and deletes pod `b` repeatedly, and recreates pod `c`.
 fn change_objects(server: &Server) {
     for n in 0..100 {
         server.update(labelled("a", &n.to_string())).unwrap();

@@ -1,4 +1,7 @@
-//! The cache during each callback: it contains the delivered change, and the whole list that contained it.
+//! Tests the content of the cache during each callback of a handler.
+//!
+//! During a callback, the cache already contains the delivered change. If the change comes from a list, the
+//! cache contains the complete list.
 
 use std::time::Duration;
 
@@ -13,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run, show};
 
-/// A handler that records each event with the content of the cache during its callback.
+/// A handler that records each event, with the revision and the objects of the cache during the callback.
 struct Looking {
     cache: Indexer<Pod>,
     trace: Trace,
@@ -27,8 +30,8 @@ impl EventHandler<Pod> for Looking {
     }
 }
 
-/// Makes a change that the watch misses and a relist delivers; returns the events of the relist, and the
-/// content of the cache during their callbacks.
+/// Makes a change that the watch misses and a relist delivers. Returns one line per event of the relist, with
+/// the revision and the objects of the cache during the callback.
 async fn relisted(queue: impl Queue<Pod> + 'static, change: impl Fn(&Server)) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -1,5 +1,8 @@
-//! Caches that are periodically compared with the server: which differences are found and resolved, which
-//! are ignored, and the cost.
+//! Tests consistency checks, in which an informer periodically compares its cache with a list from the
+//! server.
+//!
+//! The tests check which differences are detected and corrected by a relist. The requests of the checks are
+//! tested in the submodule `cost`.
 
 mod cost;
 mod rounds;
@@ -23,10 +26,12 @@ use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run, streaming};
 
-/// Period of the consistency checks. It is shorter than any watch, whose timeout is at least five minutes.
+/// Period of the consistency checks. It is shorter than the timeout of any watch, which is at least five
+/// minutes.
 const PERIOD: Duration = Duration::from_secs(240);
 
-/// Returns a builder for an informer with checks and plain lists, so that requests are easily distinguished.
+/// Returns a builder of an informer with consistency checks. The informer uses plain lists instead of
+/// streaming lists, so a request of a check differs from every other request.
 fn checked(server: &Server) -> Builder<Pod> {
     listing(server).consistency_check(PERIOD)
 }
@@ -40,7 +45,7 @@ fn checks(server: &Server) -> RequestLog {
     server.requests().filter(is_check)
 }
 
-/// Returns the number of lists that are not part of a check.
+/// Returns the number of list requests that are not part of a consistency check.
 fn lists(server: &Server) -> usize {
     server
         .requests()
@@ -53,13 +58,13 @@ fn outcome(pods: &SharedInformer<Pod>) -> ConsistencyChecks {
     pods.status().get().consistency
 }
 
-/// Returns the numbers of checks by outcome: the same, different, failed.
+/// Returns the numbers of consistency checks that found no difference, found a difference, and failed.
 fn counts(pods: &SharedInformer<Pod>) -> [u64; 3] {
     let outcome = outcome(pods);
     [outcome.same, outcome.different, outcome.failed]
 }
 
-/// Returns the name, uid and revision of every object of the server.
+/// Returns the name, uid and revision of every pod on the server.
 fn on_server(server: &Server) -> Vec<[String; 3]> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let identity = |pod: &Value| {
@@ -169,9 +174,12 @@ async fn a_streaming_list_restores_lost_events_too() {
     informer.stop().await;
 }
 
-/// kubernetes#107457: new objects have the revisions of old ones. Probe and watch reveal nothing, because
-/// the restored server has reached the same revision. A difference in uids is found, and the relist also
-/// corrects the objects whose uid and revision are known.
+/// Tests kubernetes#107457: after the server was restored from a backup, new objects have the revisions of
+/// lost objects.
+///
+/// The informer does not notice the restore, because the restored server has reached the same revision again:
+/// the watch resumes, and a request for the last revision succeeds. The check finds the different uid of `b`.
+/// The relist also corrects `a`, whose uid and revision are unchanged.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_with_the_same_revisions_is_detected_by_uids() {
     for by_key in [false, true] {
@@ -307,7 +315,7 @@ async fn a_check_uses_the_selectors_of_its_source() {
     informer.stop().await;
 }
 
-/// The transform removes what a comparison of the cached objects would need.
+/// The transform removes the metadata that a comparison of the cached objects would need.
 #[tokio::test(start_paused = true)]
 async fn transformed_and_broken_objects_are_compared_as_the_server_sent_them() {
     let mut odd = pod("b");

@@ -1,4 +1,4 @@
-//! Credentials that expire while an informer runs.
+//! Tests an informer whose credentials expire while it runs.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::setting::{pod, run};
 
-/// A stand-in for a token file: creates clients with the current token, and counts these clients.
+/// Simulates a token file: creates clients with the current token, and counts the created clients.
 struct TokenFile {
     token: Arc<Mutex<&'static str>>,
     made: Arc<AtomicUsize>,

@@ -1,4 +1,5 @@
-//! An index of pods by the zone of their node, over two informers of the embedded server.
+//! Tests of `DerivedIndex`: an index of pods by the zone of their node, computed from the informers of pods
+//! and nodes. Both informers run against the embedded API server.
 
 use std::{
     sync::{
@@ -62,7 +63,7 @@ fn by_zone(
     pods.derived_index("zone", nodes, node_of, zones_of)
 }
 
-/// Returns every index value with the names of its objects.
+/// Returns every value of the index with the names of the objects that have this value.
 fn show(index: &DerivedIndex<Pod>) -> String {
     let values = index.values();
     let lines = values.iter().map(|value| {
@@ -79,7 +80,7 @@ fn node_builder(server: &Server) -> Builder<Node> {
         .rng_seed(2)
 }
 
-/// An informer of pods and one of nodes, which run until they are stopped.
+/// A running informer of pods, a running informer of nodes, and the server that both list and watch.
 struct Both {
     server: Server,
     of_pods: Running,
@@ -104,7 +105,7 @@ impl Both {
             .initial_list(InitialList::List)
             .build();
         let (stop_nodes, stopped) = oneshot::channel();
-        // Dropping the sender stops it too.
+        // Dropping the sender also stops the informer of nodes.
         let running = controller.run(async { drop(stopped.await) });
         let node_task = tokio::spawn(async {
             running.await.unwrap();
@@ -122,7 +123,7 @@ impl Both {
         by_zone(&self.of_pods.pods, &self.nodes).unwrap()
     }
 
-    /// Waits until both caches match the server, and the index has followed.
+    /// Waits until the caches of both informers match the server and the index contains their changes.
     async fn settled(&self, index: &DerivedIndex<Pod>) {
         self.in_the_caches().await;
         index.settled().await;

@@ -1,9 +1,8 @@
-//! Corner cases: concurrent calls, cancellation, extreme settings, and objects that a server should not
-//! send.
+//! Corner cases: concurrent calls, cancellation, extreme settings, and objects that a server should not send.
 //!
-//! The guarantees are the usual ones: a handler receives the events of an object completely and in order,
-//! the cache matches the server, every wait ends, and after a stop nothing runs, holds memory or delivers
-//! events.
+//! The tests check the guarantees that also hold in ordinary cases. A handler receives the events of an
+//! object completely and in order. The cache matches the server. Every wait ends. After a stop, no task runs,
+//! no memory is held, and no event is delivered.
 
 mod caches;
 mod ends;
@@ -13,10 +12,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A limit in real time: it ends a failing test that would hang, and does not affect a passing one.
+/// Deadline, in real time, of each wait in these tests. A test that would otherwise hang fails at the
+/// deadline.
 const GUARD: Duration = Duration::from_secs(60);
 
-/// Returns a pod whose containers are not a list; the server stores it, a typed client cannot decode it.
+/// Returns a pod whose `containers` field is not a list. The server stores the pod, but a typed client cannot
+/// decode it.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

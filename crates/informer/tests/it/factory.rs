@@ -1,4 +1,5 @@
-//! The factory: one informer per kind and scope.
+//! Tests of `SharedInformerFactory`: it creates one informer per kind and scope, and starts, names and awaits
+//! its informers.
 
 mod defaults;
 mod kinds;

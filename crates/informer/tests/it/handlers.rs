@@ -1,4 +1,4 @@
-//! The registration of handlers, and the events that they receive.
+//! Tests of the registration of handlers and of the events that each handler receives.
 
 mod slow;
 mod stops;
@@ -61,7 +61,7 @@ async fn a_late_handler_receives_the_cached_objects_and_then_all_later_changes()
     informer.stop().await;
 }
 
-/// A handler that records one event for each permit of the semaphore, and otherwise blocks.
+/// A handler that waits for one permit of the semaphore before it records each event.
 struct Gated(Arc<Semaphore>, Trace);
 
 impl EventHandler<Pod> for Gated {

@@ -1,4 +1,5 @@
-//! The number of connections of the client that the library offers, and what shares them.
+//! Tests of the HTTP client that the library constructs: the number of its connections, and the requests that
+//! share one connection.
 
 use std::{
     net::SocketAddr,
@@ -30,7 +31,7 @@ use tokio::{
 
 use crate::setting::{Running, pod, run};
 
-/// A TCP proxy between client and server that counts connections and can cut them.
+/// A TCP proxy between client and server that counts the accepted connections and can close them.
 struct Between {
     address: SocketAddr,
     accepted: Arc<AtomicUsize>,

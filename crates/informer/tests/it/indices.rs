@@ -1,4 +1,5 @@
-//! Indices of an informer: built in, added before the start, and added while it runs.
+//! Tests of an informer's indices: built-in indices, indices added before the start, and indices added while
+//! the informer runs.
 
 use std::{
     pin::Pin,
@@ -32,7 +33,7 @@ fn label(key: &'static str) -> impl Fn(&Pod) -> Option<String> + Send + Sync + '
     move |pod| pod.labels().get(key).cloned()
 }
 
-/// Returns every value of an index with the names of its objects.
+/// Returns every value of the index with the names of the objects that have this value.
 fn index(pods: &SharedInformer<Pod>, index: &(impl IndexRef + ?Sized)) -> String {
     let snapshot = pods.indexer().snapshot();
     let values = snapshot.index_values(index).unwrap();

@@ -1,5 +1,5 @@
-//! A `kube_runtime::Controller` over informers: it reconciles from the caches, opens no watch of its own,
-//! and leaves no task behind.
+//! Tests of a `kube_runtime::Controller` that receives its events from informers. The controller reconciles
+//! cached objects, opens no watch of its own, and leaves no task running after its end.
 
 use std::{collections::BTreeSet, convert::Infallible, pin::Pin, sync::Arc, time::Duration};
 
@@ -23,18 +23,19 @@ use tokio::time::timeout;
 
 use crate::setting::{LONG, labelled, pod, requests};
 
-/// Duration without a reconciliation after which a test expects no more: longer than any pause after a
-/// failure here, and too short for a watch to reach its timeout.
+/// Duration without a reconciliation after which a test expects no further one. It is longer than any backoff
+/// in these tests, and shorter than the timeout of a watch.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// The item of the controller's stream for one reconciliation: its object and action, or an error.
+/// One item of the stream that `Controller::run` returns: the reconciled object with the reconciler's action,
+/// or an error.
 type Reconciled =
     Result<(ObjectRef<Shared<ConfigMap>>, Action), Error<Infallible, kube_runtime::watcher::Error>>;
 
-/// The objects with which the controller has called the reconciler, in order.
+/// The objects passed to the reconciler, in the order of its calls.
 type Seen = Arc<Mutex<Vec<Arc<Shared<ConfigMap>>>>>;
 
-/// A controller that only records its reconciliations.
+/// A running controller whose reconciler only records the objects passed to it.
 struct Noting {
     reconciled: Pin<Box<dyn Stream<Item = Reconciled> + Send>>,
     seen: Seen,
@@ -55,7 +56,8 @@ impl Noting {
         }
     }
 
-    /// Returns the names of the objects that are reconciled until no reconciliation follows for [`SILENCE`].
+    /// Runs the controller until no object is reconciled for [`SILENCE`], and returns the names of the
+    /// objects reconciled until then.
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = timeout(SILENCE, self.reconciled.next()).await {
@@ -65,7 +67,7 @@ impl Noting {
         names
     }
 
-    /// Returns whether the controller ends without another reconciliation.
+    /// Returns whether the controller's stream ends within [`LONG`] without another reconciliation.
     async fn ends(mut self) -> bool {
         let next = timeout(LONG, self.reconciled.next()).await;
         matches!(next, Ok(None))
@@ -85,8 +87,8 @@ fn owned_pod(name: &str, owner: &Value) -> Value {
     pod
 }
 
-/// Lets the server reject the next `times` lists and the next `times` watches of a resource with 503, in one
-/// namespace, or in all if `namespace` is empty.
+/// Lets the server reject the next `times` lists and the next `times` watches of `resource` with status 503.
+/// The rejection applies to one namespace, or to all namespaces if `namespace` is empty.
 fn refuse(server: &Server, resource: &str, namespace: &str, times: u64) {
     for matches in [Match::list(resource), Match::watch(resource)] {
         let matches = match namespace {
@@ -101,7 +103,7 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
     names.map(str::to_owned).into()
 }
 
-/// Informers of config maps and pods that run until they are stopped.
+/// A started factory with an informer of config maps and an informer of pods.
 struct Running {
     factory: SharedInformerFactory,
     maps: SharedInformer<ConfigMap>,
@@ -122,7 +124,8 @@ impl Running {
         }
     }
 
-    /// Returns a controller of config maps, also triggered by the pods that they own.
+    /// Returns a running controller of config maps. A change of a pod reconciles the config map that owns the
+    /// pod.
     fn controller(&self) -> Noting {
         let owned = kube_rs::watcher(self.pods.subscribe().unwrap()).touched_objects();
         let controller = kube_rs::controller(self.maps.subscribe().unwrap());
@@ -179,7 +182,8 @@ async fn a_missed_deletion_of_an_owned_object_reconciles_the_owner() {
     assert_eq!(controller.names().await, set(["a"]));
 }
 
-/// Returns the names of the pods that a stream yields until it yields no more.
+/// Returns the names of the pods in the stream's items, and stops at the end of the stream or after
+/// [`SILENCE`] without an item.
 async fn touched<K: ResourceExt>(
     pods: &mut (impl Stream<Item = Result<K, kube_runtime::watcher::Error>> + Unpin),
 ) -> Vec<String> {

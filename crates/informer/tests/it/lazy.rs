@@ -1,4 +1,5 @@
-//! Tests that lazy caches behave like decoded ones, except that an object is decoded on its first read.
+//! Tests of lazy caches. They store and deliver the same objects as decoded caches, but decode each object
+//! only when it is first read.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ use crate::{
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
-/// Returns a server with this number of pods, and an informer of a type that counts how many of its objects
-/// are decoded.
+/// Returns a server with this number of pods, and the builder of an informer of [`Counted`] objects. This
+/// type counts the objects that are decoded.
 fn counted(pods: usize) -> (Server, Builder<Counted>) {
     let seed = (0..pods).map(|number| labelled(&format!("p{number}"), "x"));
     let server = Server::builder().seed(seed).build();
@@ -31,7 +32,8 @@ fn counted(pods: usize) -> (Server, Builder<Counted>) {
     (server, builder)
 }
 
-/// Runs an informer until the given inspection of it has completed.
+/// Runs an informer, calls `look` after the informer has synced, and stops the informer when `look`
+/// completes.
 async fn while_it_runs(
     builder: Builder<Counted>,
     look: impl AsyncFnOnce(&SharedInformer<Counted>),

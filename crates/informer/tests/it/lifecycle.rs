@@ -1,4 +1,5 @@
-//! Informers of a factory that end before the others, and their replacements.
+//! Tests of informers that stop before the other informers of their factory, and of the informers that
+//! replace them.
 
 mod definitions;
 mod holds;
@@ -19,14 +20,15 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns a factory whose informers use plain lists, because the tests count lists.
+/// Returns a factory whose informers use plain lists instead of streaming lists, because the tests count list
+/// requests.
 fn factory(server: &Server) -> SharedInformerFactory {
     SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
         .build()
 }
 
-/// Waits until the cache matches the server, and every handler has received the changes.
+/// Waits until the cache matches the server and every handler has received the changes.
 async fn caught_up(pods: &SharedInformer<Pod>, server: &Server) {
     pods.wait_for_sync().deadline(LONG).await.unwrap();
     let reached = pods.wait_for_revision(server.revision(), LONG);

@@ -1,5 +1,5 @@
-//! The states of an informer and of a handler, from before the start to after the stop: what each reports,
-//! and which calls still work.
+//! Tests of an informer and its handlers before the start, during the run and after the stop: the status that
+//! each reports, and the calls that succeed or fail.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Captures the logs of the thread of a test.
+//! Captures the log lines of a test's thread, and tests the log lines and tracing spans of informers.
 
 use std::{io, sync::Arc};
 
@@ -9,13 +9,13 @@ use tracing::{
 };
 use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 
-/// Captures the logs of this thread from level DEBUG while this value exists. A test's runtime has no other
-/// thread.
+/// Captures the log lines of the current thread from level `DEBUG` upward, until this value is dropped. This
+/// includes all log lines of a test, because the test's runtime has only one thread.
 pub(crate) struct Logs {
     text: Text,
     _guard: DefaultGuard,
-    /// A second subscriber. With a single one, tracing checks whether a log line is enabled only on the first
-    /// thread that reaches it, and caches the result for all threads.
+    /// A second subscriber, which is unused. If only one subscriber exists, `tracing` decides on the first
+    /// thread that reaches a log line whether the line is enabled, and caches this decision for all threads.
     _second: Dispatch,
 }
 
@@ -27,12 +27,12 @@ impl Logs {
         Self::capture_with(FmtSpan::NONE)
     }
 
-    /// Captures logs like [`Self::capture`], with a line for each of these events of spans.
+    /// Captures log lines from level `DEBUG` upward, and one line for each span event selected by `spans`.
     fn capture_with(spans: FmtSpan) -> Self {
         Self::capture_at(Level::DEBUG, spans)
     }
 
-    /// Captures all logs with their targets.
+    /// Captures the log lines of all levels with their targets, and one line for each event of each span.
     pub(crate) fn capture_everything() -> Self {
         Self::capture_at(Level::TRACE, FmtSpan::FULL)
     }

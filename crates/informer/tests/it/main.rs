@@ -1,4 +1,5 @@
-//! The library against the embedded API server: in process, in paused time, without a socket.
+//! Integration tests of the library. Most tests use the embedded API server inside the test process, with
+//! paused time and without a socket.
 
 #![expect(
     clippy::unwrap_used,

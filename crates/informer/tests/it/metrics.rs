@@ -1,4 +1,5 @@
-//! Tests of the metric events that informers report, of the samples, and that both end with the informer.
+//! Tests of the metrics of informers: the reported events, the samples, and that the collector is dropped and
+//! the sampler returns `None` after the informer has ended.
 
 #[cfg(feature = "prometheus")]
 mod prometheus;
@@ -30,21 +31,22 @@ use crate::{
     setting::{self, LONG, Running, Trace, run},
 };
 
-/// A metrics collector that records all reports of informers and work queues.
+/// A metrics collector that records every report of every informer and work queue.
 #[derive(Clone, Default)]
 pub(crate) struct Recorder(Arc<Recorded>);
 
-/// The recorded reports of all informers and work queues.
+/// The reports that a [`Recorder`] has recorded, and the samplers that it has received.
 #[derive(Default)]
 struct Recorded {
     told: Trace,
     samplers: Mutex<Vec<InformerSampler>>,
     queue_samplers: Mutex<Vec<WorkQueueSampler>>,
-    /// A reference that every [`Recording`] holds, to count those that exist.
+    /// A reference that every [`Recording`] also holds. Its reference count is the number of existing
+    /// recordings plus one.
     held: Arc<()>,
 }
 
-/// The metrics collector of one informer or work queue; it records its reports.
+/// The metrics collector of one informer or work queue. It adds each report to the trace of the [`Recorder`].
 struct Recording {
     told: Trace,
     _held: Arc<()>,
@@ -55,7 +57,8 @@ impl Recorder {
         Arc::new(self.clone())
     }
 
-    /// Returns the number of informers and work queues that still own a [`Recording`].
+    /// Returns the number of informers and work queues that have not dropped their [`Recording`], the
+    /// collector of their metrics.
     fn under_way(&self) -> usize {
         Arc::strong_count(&self.0.held) - 1
     }
@@ -71,7 +74,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the recorded reports for which `wanted` returns true, one per line.
+    /// Removes all recorded reports, and returns those for which `wanted` returns true, one per line.
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));
@@ -122,7 +125,8 @@ impl WorkQueueMetrics for Recording {
     }
 }
 
-/// Returns an informer with plain lists.
+/// Returns the builder of an informer that sends its requests to `script` and reports its metrics to
+/// `recorder`.
 fn builder(script: &Script, recorder: &Recorder) -> Builder<Pod> {
     SharedInformer::builder(script.clone())
         .name("pods")
@@ -322,7 +326,7 @@ async fn skipped_events_are_counted_by_reason() {
     informer.stop().await;
 }
 
-/// kubernetes#73587.
+/// Regression test for kubernetes#73587: in client-go, the metrics of a stopped reflector were never removed.
 #[tokio::test(start_paused = true)]
 async fn the_metrics_of_an_informer_are_dropped_when_its_run_returns() {
     let server = Server::builder().seed([setting::pod("a")]).build();
@@ -374,7 +378,7 @@ async fn every_informer_of_a_factory_uses_its_collector_until_it_ends() {
     assert_eq!(recorder.under_way(), 0);
 }
 
-/// D20: client-go's depth is not updated by bookmarks.
+/// In client-go, a bookmark does not update the depth of the queue (defect D20 in `docs/client-go.md`).
 #[tokio::test(start_paused = true)]
 async fn the_depth_of_the_queue_is_right_after_every_kind_of_change_bookmarks_included() {
     let changes = [
@@ -442,7 +446,7 @@ async fn a_standalone_reflector_has_metrics() {
     assert_eq!(recorder.under_way(), 0);
 }
 
-/// A collector that accepts informers and panics on their reports.
+/// A collector that accepts every informer and panics on every report of an informer.
 struct Panics;
 
 impl Metrics for Panics {

@@ -1,5 +1,5 @@
-//! Tests of the opt-in mutation detector in a running informer: which mutations it reports, and which copies
-//! it keeps.
+//! Tests of the opt-in mutation detector in a running informer: the mutations that the detector reports, and
+//! the copies of objects that it keeps.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -19,13 +19,13 @@ use crate::setting::LONG;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A `ConfigMap` with a note behind a lock, so that a program can change the cached object.
+/// A `ConfigMap` with an additional note behind a lock, so that a test can mutate an object in the cache.
 #[derive(Debug, Deserialize)]
 struct Noted {
     metadata: ObjectMeta,
     #[serde(skip)]
     note: Mutex<String>,
-    /// A shared reference by which the test counts the instances that still exist.
+    /// A reference that all instances share. Its reference count shows how many instances still exist.
     #[serde(skip)]
     alive: Arc<()>,
 }
@@ -85,7 +85,7 @@ fn map(name: &str, data: &str) -> Value {
     })
 }
 
-/// The messages of the errors that the informer's error handler received.
+/// The messages of the mutation errors that the informer's error handler received.
 type Heard = Arc<Mutex<Vec<String>>>;
 
 fn builder(server: &Server, alive: &Arc<()>) -> (Builder<Noted>, Heard) {
@@ -104,7 +104,7 @@ fn builder(server: &Server, alive: &Arc<()>) -> (Builder<Noted>, Heard) {
     (builder, heard)
 }
 
-/// An informer that runs until it is stopped.
+/// A running informer of `Noted` objects, the task that runs it, and the sender that stops it.
 struct Running {
     notes: SharedInformer<Noted>,
     stop: oneshot::Sender<()>,
@@ -115,7 +115,7 @@ async fn run(builder: Builder<Noted>) -> Running {
     let (notes, controller) = builder.build();
     let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
-    // Dropping the sender stops it too.
+    // Dropping the sender also stops the informer.
     let running = controller.run(async { drop(stopped.await) });
     tasks.spawn(async {
         running.await.unwrap();

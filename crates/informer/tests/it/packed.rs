@@ -1,4 +1,5 @@
-//! Tests that packed caches behave like decoded ones, except that an object is decoded only when it is read.
+//! Tests of packed caches. They store and deliver the same objects as decoded caches, but decode an object
+//! only when it is read.
 
 use std::{borrow::Cow, cell::Cell, sync::Arc, time::Duration};
 
@@ -20,7 +21,8 @@ use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run};
 
 const SAMPLES: usize = 16;
 
-/// Returns the name, uid, revision, labels and body of every object.
+/// Returns the name, uid, revision, labels and body of every cached object. The body of a broken object is
+/// its error.
 pub(crate) fn contents(pods: &SharedInformer<Pod>) -> Vec<Value> {
     let snapshot = pods.indexer().list();
     let whole = |object: &Object<Pod>| {
@@ -67,8 +69,8 @@ async fn change(server: &Server, round: u32) {
     }
 }
 
-/// Changes the server of two informers step by step, and compares the caches of the informers after each
-/// step.
+/// Changes the objects of the server in several steps, and asserts after each step that both informers have
+/// delivered the same events and have the same cache content.
 pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {
         let trace = Trace::default();
@@ -139,7 +141,7 @@ async fn an_object_returns_its_stored_json_and_its_sizes() {
 }
 
 thread_local! {
-    /// Number of pods that this test has decoded.
+    /// Number of pods that the current test has decoded since the last call of [`decoded`].
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -147,7 +149,7 @@ pub(crate) fn decoded() -> usize {
     DECODED.replace(0)
 }
 
-/// A pod that increments a counter each time that one is decoded.
+/// A pod whose `Deserialize` implementation counts its calls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Counted(Pod);
@@ -188,7 +190,7 @@ impl Resource for Counted {
     }
 }
 
-/// A handler that reads every object that it receives.
+/// A handler that decodes the object of every addition and update.
 pub(crate) struct Looks;
 
 impl EventHandler<Counted> for Looks {

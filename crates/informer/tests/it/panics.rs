@@ -1,5 +1,5 @@
-//! A panic in user code affects one object if the code runs for one object; otherwise it fails the
-//! informer, and everyone who waits for the informer receives the error.
+//! Tests of panics in user code. If the code runs for one object, the panic affects only this object. Any
+//! other panic fails the informer, and every wait for the informer returns the error.
 
 use std::{
     collections::BTreeMap,
@@ -186,7 +186,7 @@ async fn a_panic_outside_of_an_object_fails_the_informer_and_all_its_waits() {
     assert_eq!(pods.status().get().failure.as_deref(), Some(&error));
 }
 
-/// A queue that panics when the second change is added.
+/// A queue that panics when its `push` method is called for the second time.
 #[derive(Default)]
 struct BadQueue(InOrder<Pod>, u32);
 

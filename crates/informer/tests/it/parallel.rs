@@ -1,5 +1,5 @@
-//! On a runtime with several threads, objects are decoded on other threads than those of the tasks that need
-//! them. The delivered events, and their order, are those of a runtime with one thread.
+//! Tests of decoding on a runtime with several threads. The objects of one list or watch are decoded by
+//! several threads. The delivered events and their order are the same as on a runtime with one thread.
 
 use std::{
     iter,
@@ -27,10 +27,10 @@ use crate::{
 
 const PODS: usize = 1500;
 
-/// Deadline of a wait in real time; only a failing test reaches it.
+/// Maximum duration of a wait in real time. Only a failing test reaches this limit.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Returns a pod of a kilobyte, or an invalid one.
+/// Returns the JSON of a pod with about one kilobyte. Pod number 700 cannot be decoded.
 fn item(number: usize, revision: usize) -> String {
     let containers = if number == 700 {
         "7".to_owned()
@@ -47,7 +47,7 @@ fn event(kind: &str, object: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }
 
-/// Returns a streaming list of the first pods.
+/// Returns the body of a streaming list of the first `pods` pods.
 fn initial_events(pods: usize) -> String {
     let end = format!(
         r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{pods}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}"#
@@ -56,7 +56,8 @@ fn initial_events(pods: usize) -> String {
     added.chain([event("BOOKMARK", &end)]).collect()
 }
 
-/// Returns all objects, and two changes of each, in one chunk.
+/// Returns a script that sends all pods as a list or a streaming list, and then two changes of each pod. All
+/// changes are in one chunk.
 fn script(way: InitialList) -> Script {
     let changes = (0..2 * PODS).map(|at| event("MODIFIED", &item(at % PODS, PODS + 1 + at)));
     let changes: String = changes.collect();
@@ -74,15 +75,15 @@ fn script(way: InitialList) -> Script {
     Script::streaming(answers)
 }
 
-/// A handler that reads every object and records its events.
+/// A handler that decodes every object that it receives, and records its events.
 #[derive(Clone, Default)]
 struct Looking(Arc<Told>);
 
-/// The events that the handler has recorded, and the point at which it pauses.
+/// The events that a [`Looking`] handler has recorded, and the settings of the handler's pause.
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
-    /// Number of events after which the handler pauses; 0 means never.
+    /// Number of events after which the handler pauses. The value 0 means that it never pauses.
     stops_at: usize,
     stopped: Notify,
     goes_on: Notify,
@@ -180,7 +181,8 @@ async fn undelivered_events_of_a_removed_handler_are_counted_as_discarded() {
     assert_eq!(heard + discarded, all);
 }
 
-/// A barrier for two threads.
+/// A barrier for two threads. A thread stops waiting after [`SOON`] and records that the other one was
+/// missing.
 #[derive(Default)]
 struct Rendezvous {
     came: Mutex<usize>,
@@ -201,7 +203,8 @@ impl Rendezvous {
     }
 }
 
-/// Returns the first pods, listed or streamed with a chunk per object, as a Go server writes them.
+/// Returns a list or a streaming list of all pods, with one chunk per pod. A Go server writes its responses
+/// in such chunks.
 fn in_small_chunks(way: InitialList) -> Answer {
     if way == InitialList::Streaming {
         let events = initial_events(PODS);
@@ -241,7 +244,7 @@ async fn a_list_with_a_chunk_for_each_object_is_decoded_by_several_threads() {
     }
 }
 
-/// Time for which the reflector waits for another initial event in the test below.
+/// Maximum time for which the reflector of the next test waits for another initial event of a streaming list.
 const INITIAL_EVENTS: Duration = Duration::from_millis(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

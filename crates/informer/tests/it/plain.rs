@@ -1,4 +1,5 @@
-//! The plain informer.
+//! Tests of `informer::Informer`, the informer with only one handler: the events of lists, deletions and
+//! resyncs, and a panic of the handler.
 
 use std::time::Duration;
 
@@ -12,8 +13,11 @@ use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, labelled, pod};
 
-/// Returns the events of a plain informer when one of two known objects is deleted, a list contains
-/// everything again, and a resync follows.
+/// Runs an `Informer` and returns the events that its handler received.
+///
+/// The informer starts with two known objects, one of which no longer exists on the server. It then lists,
+/// lists again after its watch has expired, and performs a resync. If `delta_fifo` is true, its queue is a
+/// `DeltaFifo`.
 async fn story(delta_fifo: bool) -> String {
     let server = Server::builder().seed([pod("kept"), pod("new")]).build();
     let known = ["gone", "kept"].map(|name| {

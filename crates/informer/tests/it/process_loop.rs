@@ -1,5 +1,5 @@
-//! Tests of a controller that a program builds from a [`ProcessLoop`]: deltas are passed to its process
-//! function, and an error of this function requeues them.
+//! Tests of a [`ProcessLoop`], a controller that passes deltas to a process function of the program. The
+//! deltas are put back into the queue if the function returns an error.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,7 +28,8 @@ use crate::setting::{LONG, labelled, pod};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A recorder of the calls of the process function, one per line, and the key for which the function fails.
+/// The recorded calls of the process function, one per line, and the name of the object for which the
+/// function returns an error.
 #[derive(Clone, Default)]
 struct Calls {
     lines: Arc<Mutex<String>>,
@@ -65,8 +66,8 @@ fn reflector(server: &Server) -> ReflectorBuilder<Pod> {
         .rng_seed(1)
 }
 
-/// Returns a controller configuration whose process function stores the objects of successful calls in the
-/// returned indexer.
+/// Returns an indexer and a controller configuration. The process function of the configuration records each
+/// call, and stores the deltas in the indexer unless the call fails.
 fn config(server: &Server, calls: &Calls) -> (Indexer<Pod>, Config<Pod>) {
     let (pods, mut writer) = indexer::new(Indexers::new()).unwrap();
     let calls = calls.clone();
@@ -84,7 +85,7 @@ fn config(server: &Server, calls: &Calls) -> (Indexer<Pod>, Config<Pod>) {
     (pods.clone(), config.known_objects(pods))
 }
 
-/// A controller that runs until it is stopped.
+/// The task of a running [`ProcessLoop`]. Dropping the sender `stop` stops the controller.
 struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<Ended, InformerError>>,

@@ -1,5 +1,5 @@
-//! Tests of pruned objects: a pruned type with optional fields works like the whole type, in every form of a
-//! cache.
+//! Tests of [`Pruned`] objects. An informer of a pruned type works like an informer of the unpruned type in
+//! decoded, lazy and packed caches, if the pruned fields are optional.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ fn paths<const N: usize>(texts: [&str; N]) -> [FieldPath; N] {
     texts.map(|text| text.parse().unwrap())
 }
 
-/// Returns a pod with many fields.
+/// Returns a pod with labels, annotations, a spec with volumes and environment variables, and a status.
 fn full(name: &str) -> Value {
     let mut pod = labelled(name, "x");
     pod["metadata"]["annotations"] = json!({"note": "1"});
@@ -46,8 +46,8 @@ where
     SharedInformer::<K>::builder(ListWatch::<K>::new(server.client())).rng_seed(1)
 }
 
-/// Runs an informer until `look` has completed; `look` begins when the informer has synced and its handlers
-/// are idle.
+/// Runs an informer, calls `look` when the informer has synced and its handlers are idle, and stops the
+/// informer when `look` completes.
 async fn while_it_runs<K>(builder: Builder<K>, look: impl AsyncFnOnce(&SharedInformer<K>))
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -61,12 +61,12 @@ where
     controller.run(looked).await.unwrap();
 }
 
-/// Returns three builders, one for each form of a cache: decoded, lazy and packed.
+/// Returns the builders of a decoded, a lazy and a packed cache.
 fn forms(building: impl Fn() -> Builder<Pruned<Pod>>) -> [Builder<Pruned<Pod>>; 3] {
     [building(), building().lazy(), building().packed()]
 }
 
-/// Returns the only object in the cache, serialized as the whole type.
+/// Returns the first object in the cache as JSON.
 fn only(pods: &SharedInformer<Pruned<Pod>>) -> Value {
     let snapshot = pods.indexer().list();
     let only = snapshot.first().unwrap().get().unwrap();
@@ -202,7 +202,7 @@ async fn a_factory_has_separate_informers_for_whole_and_pruned_objects() {
     factory.shutdown().await;
 }
 
-/// A type with a required field; it does not implement `Serialize`.
+/// A pod type whose field `spec` is required and which does not implement `Serialize`.
 #[derive(Debug, Deserialize)]
 struct Strict {
     metadata: ObjectMeta,

@@ -1,7 +1,8 @@
-//! Tests with a server that was restored from a backup and assigns revisions again, to other states.
+//! Tests with a server that was restored from a backup. The server assigns revisions again that the informer
+//! has already received, to objects in other states.
 //!
-//! After any event or response that reveals the restore, the informer lists again, stores the list and delivers
-//! the changes. The tests run with each type of queue.
+//! After each event or response that reveals the restore, the informer lists again, stores the new list and
+//! delivers the changes. The tests run with each type of queue.
 
 mod notices;
 mod queues;
@@ -44,13 +45,14 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// Returns the body of a streaming list with these items and its end bookmark.
+/// Returns the body of a streaming list: the items as `ADDED` events, and the bookmark that ends the list.
 fn streamed(revision: u64, items: &[String]) -> String {
     let items: String = items.iter().map(|item| event("ADDED", item)).collect();
     items + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// Returns the answers to a list of this kind and to the watch after it.
+/// Returns the server's answers to an initial list and to the watch that follows. The initial list contains
+/// the revision and items in `all`. A streaming list and the watch that follows are one answer.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -66,7 +68,8 @@ fn app(pod: &Object<Pod>) -> String {
     pod.labels().get("app").unwrap_or("-").to_owned()
 }
 
-/// A handler that records the label value of the object, called its colour, before and after each event.
+/// A handler that records the name of each object and its label `app`, which contains a colour. An update is
+/// recorded with the old and the new colour.
 #[derive(Clone, Default)]
 struct Colours(Trace);
 
@@ -152,7 +155,8 @@ async fn check_applied(building: Builder<Pod>, what: &str) {
     informer.stop().await;
 }
 
-/// The write is lost, and the server has passed its revision when the relist completes.
+/// The restore loses a write at revision 8. The relist completes at revision 9, so the revision of the cache
+/// exceeds 8 although the cache does not contain the write.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {
@@ -241,9 +245,9 @@ async fn a_restored_source_does_not_affect_another_source() {
     }
 }
 
-/// The check finds a difference while a list is in progress that was requested for another reason. This list
-/// resolves the difference, so the informer treats it as the relist that the difference requires, and
-/// requests the objects again that were known when it began and so were not decoded.
+/// The consistency check finds a difference while a list is in progress that was requested for another
+/// reason. The informer uses this list as the relist that the difference requires. The list has skipped
+/// objects that the cache already had, so the informer repeats the list and decodes all objects.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);
@@ -277,8 +281,8 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
     }
 }
 
-/// The check finds a difference while a list is in progress that has skipped a known object, so the list is
-/// repeated.
+/// The consistency check finds a difference while a list is in progress. This list has skipped an object that
+/// the cache already had, so the informer repeats the list.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);
@@ -349,8 +353,8 @@ async fn a_standalone_reflector_stores_the_list_of_the_restored_server() {
     }
 }
 
-/// The restored server has the same object, with the same uid, in another state at a revision that the informer
-/// has already received.
+/// After the restore, the server changes the same object, with the same uid, at a revision that the informer
+/// has already received for another state.
 #[tokio::test(start_paused = true)]
 async fn an_object_changed_after_a_restore_is_delivered_at_an_already_seen_revision() {
     for way in [InitialList::Streaming, InitialList::List] {

@@ -1,4 +1,5 @@
-//! Tests of informers with each type of queue, and of the changes that a queue returns after it was blocked.
+//! Tests of informers with each type of queue, and of the changes that a queue returns after a full handler
+//! buffer has blocked the informer.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use tokio::{sync::Semaphore, time::sleep};
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// A queue that records each batch that it returns.
+/// A queue that records each resync, and each batch that `pop_batch` returns.
 struct Noting<Q>(Q, Trace);
 
 impl<Q: Queue<Pod>> Queue<Pod> for Noting<Q> {
@@ -60,7 +61,7 @@ impl<Q: Queue<Pod>> Queue<Pod> for Noting<Q> {
     }
 }
 
-/// A handler that handles one event for each permit of the semaphore, and otherwise blocks.
+/// A handler that waits for one permit of the semaphore for each event.
 struct Gated(Arc<Semaphore>);
 
 impl EventHandler<Pod> for Gated {
@@ -69,8 +70,8 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Fills a handler's buffer so that the informer takes no changes from its queue, while one pod changes three
-/// times and a resync occurs. Returns the changes that the queue returns afterwards.
+/// Blocks the informer with the full buffer of a handler. Meanwhile one pod changes three times and a resync
+/// occurs. Returns the batches that the informer then takes from the queue.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -1,4 +1,4 @@
-//! Waits for a write or a deletion to reach the cache, and the overlay of own writes over the cache.
+//! Tests of waits for a write or a deletion, and of `MutationCache`, an overlay with a program's own writes.
 
 use std::{task::Poll, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::setting::{LONG, Running, builder, labelled, pod, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Deserializes a server's answer as a `Pod`, as a client does.
+/// Deserializes the JSON of a server's response as a `Pod`.
 fn typed(answer: Value) -> Pod {
     serde_json::from_value(answer).unwrap()
 }
@@ -46,7 +46,7 @@ fn uid(pod: &Pod) -> &str {
     pod.metadata.uid.as_deref().unwrap()
 }
 
-/// Returns an informer that has synced, with its watch open.
+/// Returns a running informer that has synced and whose watch has been open for two seconds.
 async fn watching(builder: Builder<Pod>, server: &Server) -> Running {
     let informer = run(builder);
     informer.caught_up(server).await;
@@ -124,8 +124,8 @@ async fn a_wait_that_times_out_reports_the_revision_of_the_cache() {
     informer.stop().await;
 }
 
-/// Each case reports the revision of the restored server in another way: in a bookmark of a watch, or in a
-/// list after a rejected watch.
+/// The informer learns the revision of the restored server from a bookmark of the watch in the first case,
+/// and from a list after a rejected watch in the second case.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_fails_the_wait_for_a_lost_revision() {
     for lists in [false, true] {
@@ -284,7 +284,7 @@ async fn a_wait_can_be_dropped_after_any_poll_and_repeated() {
     informer.stop().await;
 }
 
-/// Returns the content of an overlay, in one line.
+/// Returns the objects that the overlay lists, in one line.
 fn listed(overlay: &MutationCache<Pod>) -> String {
     format!("{:?}", overlay.list(&Selector::everything()))
 }
@@ -388,7 +388,7 @@ async fn an_overlay_enforces_its_limits_and_accepts_only_named_objects_with_orde
     informer.stop().await;
 }
 
-/// Keeps a pod `b` alive, as a controller does: reads the overlay on each event and each lapse.
+/// Creates pod `b` if it is not in the overlay: at the start, at each event, and at each lapsed write.
 async fn keep_alive(server: Server, informer: SharedInformer<Pod>, overlay: MutationCache<Pod>) {
     let mut events = informer.subscribe().unwrap();
     let mut lapsed = overlay.lapsed();

@@ -1,5 +1,5 @@
-//! Tests of a standalone reflector, which runs without an informer and writes into an indexer or a custom
-//! store.
+//! Tests of a standalone reflector, which runs without an informer. The reflector writes into an indexer or
+//! into a custom store.
 
 mod logs;
 mod streams;
@@ -211,7 +211,8 @@ async fn the_store_receives_the_revision_with_every_event() {
     assert_eq!(status.get().sources[0].revision, 40.into());
 }
 
-/// A store that rejects each change in `refuse` once, and records all changes.
+/// A store that records all changes and rejects some of them. For each text in `refuse`, such as `Added
+/// default/b`, the store rejects the first change whose text starts with it.
 struct Picky {
     refuse: Vec<&'static str>,
     trace: Trace,

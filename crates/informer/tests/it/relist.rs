@@ -1,4 +1,5 @@
-//! The requests of an informer and the events of its handlers when a watch does not simply continue.
+//! Tests of an informer after an interrupted watch or a rejected request: its next requests, and the events
+//! that its handlers receive.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::setting::{LONG, Trace, labelled, listing, pod, requests, run};
 
-/// Sleeps long enough that an open watch no longer counts as "very short".
+/// Sleeps for two seconds, so that closing the watch afterwards does not count as a failure. A watch that
+/// closes within one second and without an event counts as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

@@ -1,7 +1,8 @@
-//! The exact requests that follow each answer a server can give: when, at which revision, with which
-//! page size. One test per row of the tables under "Reflector" in `docs/client-go.md`.
+//! Tests of the requests that a reflector sends after each possible answer of a server: the time, the
+//! revision and the page size of each request.
 //!
-//! Times are those of the paused clock; the pauses are random, and the same in every run.
+//! Each row of the tables under "Reflector" in `docs/client-go.md` has one test. The times are those of the
+//! paused clock. The pauses between requests are random, but equal in every run because the seed is fixed.
 
 mod refusals;
 mod watches;
@@ -26,13 +27,13 @@ const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message
 const INTERNAL: &str = r#"{"kind":"Status","code":500,"reason":"InternalError"}"#;
 const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
 
-/// Runs a reflector against these answers, compares its requests with `expected`, and returns the errors that
-/// the error handler received and the store at the end.
+/// Runs a reflector against a source that gives these answers in order, and compares the requests with
+/// `expected`. Returns the reflector's errors and its final store.
 async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> Outcome {
     check_with(answers, |reflector| reflector, expected).await
 }
 
-/// What a test has observed of one run of a reflector, besides its requests: its errors and its store.
+/// The errors that a reflector has reported in one run, and its final store.
 struct Outcome {
     errors: String,
     indexer: Indexer<Pod>,
@@ -71,7 +72,7 @@ fn opened(text: String) -> Answer {
     hangs(text)
 }
 
-/// Returns the answer to a watch that sends this text and closes cleanly after two seconds.
+/// Returns the answer to a watch that sends `text` and closes without an error two seconds later.
 fn closes(text: String) -> Answer {
     Answer::Body(text, Then::EndsAfter(Duration::from_secs(2)))
 }
@@ -151,7 +152,8 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
 
-/// This source cannot be probed, so only the cache can show that the server was restored.
+/// The source of this test cannot be probed for its current revision. Only an event older than the cached
+/// state of its object would therefore reveal a restored server.
 #[tokio::test(start_paused = true)]
 async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the_last_one() {
     let outcome = check(
@@ -198,7 +200,7 @@ async fn bookmarks_advance_the_revision_as_events_do() {
     assert_eq!(outcome.indexer.snapshot().revision(), 42.into());
 }
 
-/// The event cannot be interpreted, so its revision is not applied.
+/// The reflector cannot interpret the event, so it does not use the event's revision.
 #[tokio::test(start_paused = true)]
 async fn an_event_of_an_unknown_type_is_followed_by_a_relist() {
     let outcome = check(

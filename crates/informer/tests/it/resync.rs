@@ -1,4 +1,5 @@
-//! Resync: from the store, through the queue, to the handlers that are due.
+//! Tests of resyncs. The cached objects pass through the queue again, and each handler receives them at its
+//! own resync period. A resync sends no request to the server.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A transport that answers requests from a script, for responses that the embedded server cannot send.
+//! A `ListerWatcher` that answers requests from a script. Tests use it for responses that the embedded server
+//! cannot send.
 
 use std::{collections::VecDeque, sync::Arc, task::Poll, time::Duration};
 
@@ -14,47 +15,50 @@ use crate::setting::Trace;
 /// The scripted response to one list or watch request.
 pub(crate) enum Answer {
     Refuse(Class),
-    /// The request fails with this HTTP status code and `Status` object.
+    /// The request fails with this HTTP status code and this `Status` object.
     RefuseWith(u16, &'static str),
     /// The request never completes.
     Never,
-    /// The other answer follows after this time.
+    /// The request receives the contained answer after this delay.
     After(Duration, Box<Answer>),
-    /// The response is this body text, then what `Then` describes.
+    /// The response is a body with this text as its first chunk. `Then` describes the rest of the body.
     Body(String, Then),
-    /// The response is a body in these chunks, then what `Then` describes. Each chunk becomes ready only
-    /// after the previous one was read.
+    /// The response is a body that begins with these chunks. `Then` describes the rest of the body. Each
+    /// chunk becomes ready only after the client has read the previous chunk.
     Chunks(Vec<String>, Then),
-    /// The response is this text repeated without end, as fast as it is read.
+    /// The response is a body that repeats this text without end and without delay.
     Flood(&'static str),
-    /// The response is that of the other answer, with this content type instead of JSON.
+    /// The response is that of the contained answer, but with this content type instead of
+    /// `application/json`.
     Labelled(&'static str, Box<Answer>),
 }
 
-/// What happens after the text of a response body was read.
+/// The continuation of a response body after the client has read its scripted text.
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
     Ends,
     EndsAfter(Duration),
     Breaks(Class),
     Hangs,
-    /// The body continues with chunks without end, each after this pause. The function receives the number of
-    /// the chunk, from 1, and returns its text.
+    /// The body continues with chunks without end, each after a pause of this duration. The function receives
+    /// the number of the chunk, counted from 1, and returns the text of the chunk.
     Goes(Duration, fn(u64) -> String),
 }
 
-/// A source that answers lists and watches from a script, in order. Requests after the script never complete.
+/// A source that gives scripted answers to list and watch requests, in order. Requests after the last answer
+/// never complete.
 #[derive(Clone)]
 pub(crate) struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    /// The requests received so far, one per line, with verb, revision and continue token.
+    /// The received requests, one per line, with verb, revision and continue token.
     pub(crate) requests: Trace,
-    /// The requests received so far, one per line, with all parameters and the time since the script was
-    /// created.
+    /// The received requests, one per line, with the time since the creation of the script, and all
+    /// parameters except those that every watch has.
     pub(crate) log: Trace,
     begun: Instant,
     streams: bool,
-    /// A reference that every request and response body holds until it is dropped, to count them.
+    /// A reference that every pending request and response body also holds. Its reference count shows how
+    /// many of them exist.
     under_way: Arc<()>,
 }
 
@@ -70,7 +74,7 @@ impl Script {
         }
     }
 
-    /// Creates a source with these answers that supports streaming lists.
+    /// Creates a source that gives these answers and supports streaming lists.
     pub(crate) fn streaming(answers: impl IntoIterator<Item = Answer>) -> Self {
         Self {
             streams: true,
@@ -78,13 +82,13 @@ impl Script {
         }
     }
 
-    /// Returns the number of answers that no request has used.
+    /// Returns the number of answers that no request has received yet.
     pub(crate) fn unasked(&self) -> usize {
         self.answers.lock().len()
     }
 
-    /// Returns the number of requests and response bodies that are not dropped yet, plus the number of clones
-    /// of the script.
+    /// Returns the number of requests and response bodies that have not been dropped, plus the number of
+    /// other clones of the script.
     pub(crate) fn under_way(&self) -> usize {
         Arc::strong_count(&self.under_way) - 1
     }
@@ -158,8 +162,8 @@ impl Script {
         })
     }
 
-    /// Returns the line for a request in the log: time, verb and parameters. Parameters that every watch has
-    /// are only asserted.
+    /// Returns the line of a request for the log: time, verb and parameters. Omits the parameters that every
+    /// watch has, and asserts their values instead.
     fn line(&self, verb: &str, options: &ListOptions) -> String {
         let at = self.begun.elapsed().as_secs_f64();
         let shown = match options.send_initial_events {
@@ -230,13 +234,13 @@ pub(crate) fn hangs(text: String) -> Answer {
     Answer::Body(text, Then::Hangs)
 }
 
-/// Returns an ERROR event with this `Status`.
+/// Returns a watch event of type `ERROR` with this `Status` object.
 pub(crate) fn error_event(status: &str) -> String {
     event("ERROR", status)
 }
 
-/// Yields to other tasks once. Unlike with `yield_now`, the task is woken immediately, even while the thread
-/// runs another task.
+/// Yields to the other tasks once. Unlike tokio's `yield_now`, this function calls the waker immediately, and
+/// does not defer the wake until the runtime has polled its drivers.
 async fn woken_at_once() {
     let mut is_woken = false;
     std::future::poll_fn(|cx| {

@@ -1,5 +1,5 @@
-//! An informer over a transport with scripted responses, for responses that the embedded server cannot
-//! send.
+//! Tests of an informer with scripted responses that the embedded server cannot send, such as expired pages
+//! and other content types.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn the_pages_before_an_expired_page_are_discarded() {
     informer.stop().await;
 }
 
-/// Returns the answer with this content type instead of that of JSON. The body remains JSON.
+/// Returns `answer` with this content type instead of `application/json`. The body remains JSON.
 fn labelled(content_type: &'static str, answer: Answer) -> Answer {
     Answer::Labelled(content_type, Box::new(answer))
 }

@@ -1,8 +1,9 @@
-//! No content of a Secret is in a log line, an error, a status, a metric or a `{:?}`: for errors in the
-//! Secret, in the file that it is saved in, and in the credentials of the requests.
+//! Tests that no content of a Secret appears in a log line, an error, a status, a metric or `Debug` output.
+//! The tests plant errors in the Secret, in the file of the saved store, and in the credentials of the
+//! requests.
 //!
-//! Not covered: the message of a `Status`, which is the server's own text, and the output of a program's
-//! own functions (a transform, an index function, a handler that panics).
+//! The tests do not cover the message of a `Status`, which is the server's own text. They also do not cover
+//! the output of a program's own functions, such as a transform, an index function or a handler that panics.
 
 use std::{error::Error as StdError, fmt, fs, path::Path, sync::Arc, time::Duration};
 
@@ -29,10 +30,10 @@ use crate::{
 
 const PLANTED: &str = "plant3d-s3cret";
 
-/// The planted secret in base64, as it is stored in the `data` of a Secret.
+/// The base64 encoding of the planted secret, as the field `data` of a Secret contains it.
 const ENCODED: &str = "cGxhbnQzZC1zM2NyZXQ=";
 
-/// A recorder of all text that the test has printed from errors, logs, metrics and `{:?}`.
+/// The text of all errors, log lines, metrics and `Debug` output that the test has recorded.
 #[derive(Clone, Default)]
 struct Said(Arc<Mutex<Vec<String>>>);
 
@@ -55,8 +56,8 @@ impl Said {
         }
     }
 
-    /// Asserts that no recorded text contains a planted secret, and that at least `at_least` texts were
-    /// recorded.
+    /// Asserts that no recorded text contains the planted secret in any encoding, and that at least
+    /// `at_least` texts were recorded.
     fn holds_nothing(&self, at_least: usize) {
         let said = self.0.lock();
         assert!(said.len() >= at_least, "only {said:#?}");
@@ -100,8 +101,8 @@ impl ReflectorStore<Secret> for Said {
     }
 }
 
-/// Metadata with a planted label and annotation, and a revision that is neither older nor newer than any
-/// other.
+/// Returns the metadata of a Secret as JSON. A label and an annotation contain the planted secret. The
+/// revision is not a number, so it is neither older nor newer than another revision.
 fn metadata(name: &str) -> String {
     json!({
         "name": name, "namespace": "default", "resourceVersion": "x9", "uid": format!("uid-{name}"),
@@ -111,7 +112,8 @@ fn metadata(name: &str) -> String {
     .to_string()
 }
 
-/// Returns a valid Secret, and others with an error in one place each.
+/// Returns the JSON of one valid Secret and of several invalid ones. Each invalid one has a single error,
+/// next to the planted secret.
 fn secrets() -> Vec<String> {
     let quoted = format!("\"{PLANTED}\"");
     let wrong_rests = [
@@ -152,7 +154,8 @@ fn secrets() -> Vec<String> {
     [good].into_iter().chain(wrong).chain(unreadable).collect()
 }
 
-/// Returns answers with lists and watches that contain all these Secrets, with every kind of error.
+/// Returns answers to lists and watches. They contain each value of [`secrets`] in events of every type, and
+/// bodies that are truncated, oversized or invalid.
 fn answers() -> Vec<Answer> {
     let secrets = secrets();
     let good = || body(list(5, "", &secrets[..1]));
@@ -220,7 +223,8 @@ fn builder(script: Script) -> Builder<Secret> {
         .initial_list(InitialList::List)
 }
 
-/// Runs the informer until it has received everything, and records all text that it can print.
+/// Runs the informer for the time `long`. Records the text of its errors, events, statuses, handlers and
+/// metrics, and its `Debug` output.
 async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
     let informer = said.hears(informer);
     let informer = informer

@@ -1,4 +1,4 @@
-//! The common setup: a server, an informer that runs, and a trace of the events of a handler.
+//! The setup that most tests share: pods, a running informer, and a handler that records its events.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-/// Deadline of waits in paused time: a wait takes no real time, and a failing wait still ends.
+/// Maximum duration of a wait in paused time. A wait takes no real time, and a wait that fails still ends.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn pod(name: &str) -> Value {
@@ -25,7 +25,7 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// Returns a pod with a label and without a revision, so that an update is unconditional.
+/// Returns a pod with the label `app`. The pod has no revision, so an update with this pod is unconditional.
 pub(crate) fn labelled(name: &str, value: &str) -> Value {
     let mut pod = pod(name);
     pod["metadata"]["labels"] = json!({"app": value});
@@ -38,17 +38,17 @@ pub(crate) fn builder(server: &Server) -> Builder<Pod> {
         .rng_seed(1)
 }
 
-/// Returns a builder with plain lists, for tests of lists and tests that count requests.
+/// Returns the builder of an informer of pods that uses plain lists instead of streaming lists.
 pub(crate) fn listing(server: &Server) -> Builder<Pod> {
     builder(server).initial_list(InitialList::List)
 }
 
-/// Returns a builder with streaming lists.
+/// Returns the builder of an informer of pods that uses streaming lists.
 pub(crate) fn streaming(server: &Server) -> Builder<Pod> {
     builder(server).initial_list(InitialList::Streaming)
 }
 
-/// An informer of pods that runs in a task until it is stopped.
+/// A running informer of pods, the task that runs it, and the sender that stops it.
 pub(crate) struct Running {
     pub(crate) pods: SharedInformer<Pod>,
     stop: oneshot::Sender<()>,
@@ -62,7 +62,7 @@ pub(crate) struct Running {
 pub(crate) fn run(builder: Builder<Pod>) -> Running {
     let (pods, controller) = builder.build();
     let (stop, stopped) = oneshot::channel();
-    // Dropping the sender stops it too.
+    // Dropping the sender also stops the informer.
     let running = controller.run(async { drop(stopped.await) });
     let task = tokio::spawn(async {
         running.await.unwrap();
@@ -71,7 +71,7 @@ pub(crate) fn run(builder: Builder<Pod>) -> Running {
 }
 
 impl Running {
-    /// Waits until the cache matches the server, and every handler has received the changes.
+    /// Waits until the cache matches the server and every handler has received the changes.
     pub(crate) async fn caught_up(&self, server: &Server) {
         self.pods.wait_for_sync().deadline(LONG).await.unwrap();
         self.pods
@@ -83,7 +83,7 @@ impl Running {
             .expect("the handlers are idle in time");
     }
 
-    /// Aborts the informer's task, which drops the run at its current await point.
+    /// Aborts the informer's task, which drops the future of `Controller::run`. Nothing is saved or drained.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.is_err_and(|error| error.is_cancelled()));
@@ -96,7 +96,7 @@ impl Running {
     }
 }
 
-/// A recorder of lines of text. As a handler, it records each event that it receives, one per line.
+/// Recorded lines of text. A trace is also a handler of pods that records each event in one line.
 #[derive(Clone, Default)]
 pub(crate) struct Trace(Arc<Mutex<Vec<String>>>);
 
@@ -155,7 +155,8 @@ pub(crate) fn show(event: &Event<Pod>) -> String {
     }
 }
 
-/// Returns the lists and watches that a server received, one per line.
+/// Returns the list and watch requests that the server has received, one per line, with revision, page size
+/// and response status.
 pub(crate) fn requests(server: &Server) -> String {
     let log = server.requests();
     let wanted = |request: &&LoggedRequest| matches!(request.verb, Verb::List | Verb::Watch);

@@ -1,4 +1,4 @@
-//! The status in every state of an informer, and the errors of failed waits.
+//! Tests of the status that an informer reports during each activity, and of the errors of failed waits.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -21,14 +21,14 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns a builder over a script.
+/// Returns the builder of an informer that sends its requests to `script`.
 fn builder(script: &Script) -> Builder<Pod> {
     SharedInformer::builder(script.clone())
         .name("pods")
         .rng_seed(1)
 }
 
-/// Records every state of a status, one per line.
+/// Returns the text of the current status and of every later status until the informer stops, one per line.
 async fn lines(mut status: StatusReader) -> String {
     let trace = Trace::default();
     trace.note(status.get().to_string());
@@ -177,7 +177,8 @@ async fn the_status_reports_listing_until_the_list_is_in_the_cache() {
     informer.stop().await;
 }
 
-/// The first list occupies the handler's only buffer place after the event in progress.
+/// The callback of the first event never returns, and the handler's buffer holds only one event. The lists of
+/// all three sources must nevertheless reach the cache.
 #[tokio::test(start_paused = true)]
 async fn a_full_handler_does_not_keep_the_first_list_out_of_the_cache() {
     let good = |name| Script::new([body(list(5, "", &[pod(name, 1)])), Answer::Never]);

@@ -1,6 +1,7 @@
-//! Tests that stop or drop informers at every await point, and that register and remove handlers under load.
+//! Tests that stop or drop an informer at every await point, and tests that register and remove handlers
+//! while many events are delivered.
 //!
-//! All events pass through [`Replay`], which checks that their order is valid.
+//! Most handlers are a [`Replay`], which records the events that cannot follow the earlier events.
 
 mod traffic;
 
@@ -41,7 +42,8 @@ pub(crate) fn alive() -> usize {
     metrics.num_alive_tasks()
 }
 
-/// Runs all other tasks until their number is back at the baseline; time does not advance.
+/// Yields to other tasks until at most `baseline` tasks exist, and returns whether this happened within 1000
+/// yields. The paused clock does not advance.
 pub(crate) async fn until_gone(baseline: usize) -> bool {
     for _ in 0..1000 {
         if alive() <= baseline {
@@ -52,17 +54,18 @@ pub(crate) async fn until_gone(baseline: usize) -> bool {
     false
 }
 
-/// A handler that replays its events, and records those that are invalid after the earlier ones.
+/// A handler that maintains the set of objects from its events, and records each event that cannot follow the
+/// earlier events.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<Told>>);
 
-/// The objects according to the received events, and the invalid events.
+/// The state of a [`Replay`]: the objects according to the received events, and the invalid events.
 #[derive(Default)]
 struct Told {
-    /// The last delivered revision of each object, by name.
+    /// The last delivered revision of each existing object, by object name.
     objects: BTreeMap<String, String>,
     synced: bool,
-    /// The events that are invalid after the earlier ones, such as an update of an unknown object.
+    /// The events that cannot follow the earlier events, such as an update of an unknown object.
     faults: Vec<String>,
 }
 
@@ -109,8 +112,8 @@ impl Replay {
         pods.handler(self.clone()).register().unwrap()
     }
 
-    /// Asserts that each event was valid after the one before, and that all events together give the content
-    /// of the cache.
+    /// Asserts that no event was invalid, and that the objects according to the events are those in the
+    /// cache.
     fn check(&self, pods: &SharedInformer<Pod>) {
         let told = self.0.lock();
         assert_eq!(told.faults, [""; 0]);
@@ -125,14 +128,16 @@ impl Replay {
     }
 }
 
-/// The handlers and waits that a test has registered with an informer, to check that all end when it stops.
+/// The handlers of an informer and the pending waits for it. The test asserts that all of them end when the
+/// informer stops.
 struct Hanging {
     pods: SharedInformer<Pod>,
     registrations: Vec<Registration<Pod>>,
     waits: JoinSet<()>,
 }
 
-/// Registers handlers of every kind, one of which blocks, and starts every kind of wait.
+/// Registers three handlers: one with a blocking buffer, one that checks its events, and one that panics.
+/// Starts waits for the sync of each handler and of the informer, and a call of `add_index`.
 fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     let waiting = pods
         .on_add(|_, _| async {
@@ -168,7 +173,8 @@ fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
 }
 
 impl Hanging {
-    /// Asserts that every wait for the stopped informer ends.
+    /// Asserts that every wait ends after the informer has stopped. `at` is the number of polls before the
+    /// stop, for the error message.
     async fn all_end(mut self, at: usize) {
         let ends = async {
             while let Some(ended) = self.waits.join_next().await {
@@ -227,7 +233,7 @@ async fn a_drop_at_any_await_leaves_no_task_and_ends_every_wait() {
     }
 }
 
-/// Runs until it has synced, and 20 more steps of other tasks.
+/// Waits for `synced`, and then yields to other tasks 20 times.
 async fn a_while_after(synced: WaitForSync) {
     synced.await.unwrap();
     for _ in 0..20 {
@@ -235,7 +241,8 @@ async fn a_while_after(synced: WaitForSync) {
     }
 }
 
-/// Polls a run this often while other tasks run, and drops it; returns whether it had completed.
+/// Polls `run` up to `polls` times, yields to other tasks after each poll, and then drops `run`. Returns
+/// whether `run` completed.
 async fn dropped_after<T>(polls: usize, run: impl Future<Output = T>) -> bool {
     let mut run = pin!(run);
     for _ in 0..polls {
@@ -330,7 +337,7 @@ async fn a_shutdown_at_any_await_has_ended_every_task_when_the_run_returns() {
     }
 }
 
-/// A value that adds a permit to the semaphore when it is dropped.
+/// A value whose destructor adds a permit to the semaphore.
 struct Dropped(Arc<Semaphore>);
 
 impl Drop for Dropped {

@@ -1,5 +1,5 @@
-//! Tests of streaming lists: which changes the store receives and when, which requests follow a stream that
-//! ends before its end bookmark, and the fallback for servers without streaming lists.
+//! Tests of streaming lists: the changes that the store receives, the requests after a stream that ends
+//! before its end bookmark, and the fallback for servers without streaming lists.
 
 mod losses;
 mod servers;
@@ -50,12 +50,12 @@ fn bookmark(revision: u64) -> String {
     bookmark_saying(revision, "null")
 }
 
-/// Returns the bookmark event that ends the initial events, at this revision.
+/// Returns the bookmark that ends the initial events of a streaming list, with this revision.
 fn end(revision: u64) -> String {
     bookmark_saying(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// What a test has observed of one run of a reflector, besides its requests.
+/// The changes, errors and pending requests of one run of a reflector.
 struct Outcome {
     /// The changes that the store received, one per line.
     heard: String,
@@ -63,8 +63,8 @@ struct Outcome {
     under_way: usize,
 }
 
-/// Runs a reflector against these scripted answers for the duration `within`, compares its requests with
-/// `asked`, and returns the other results.
+/// Runs a reflector with these scripted answers for the duration `within`, and compares its requests with
+/// `asked`. Returns the changes that the store received, the errors, and the number of pending requests.
 async fn check(
     answers: impl IntoIterator<Item = Answer>,
     within: Duration,
@@ -432,8 +432,8 @@ async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
     assert_eq!(script.requests.len(), 1, "the stop came during the pause");
 }
 
-/// A source that answers lists from the script. Its watches send bookmarks that are always ready, and time
-/// advances one second before each.
+/// A source whose lists come from a script. Each of its watches always has another bookmark ready, and
+/// advances the paused clock by one second before each bookmark.
 struct Busy(Script);
 
 impl ListerWatcher for Busy {

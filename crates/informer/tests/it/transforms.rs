@@ -1,4 +1,5 @@
-//! Transforms run once per state, before the cache and every handler, and never on cached objects.
+//! Tests of transforms. A transform runs once for each received state of an object, before the cache and the
+//! handlers receive this state. It never runs on a cached object.
 
 use std::{
     sync::{
@@ -20,10 +21,11 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// Key under which an object records how many times it was transformed.
+/// Key of the annotation that contains the number of times that the object was transformed.
 const TIMES: &str = "transformed";
 
-/// Returns a transform that is not idempotent: an object that is transformed twice shows it.
+/// Returns a transform that counts its calls in `calls`, and increments the annotation [`TIMES`] of the
+/// object.
 fn count(calls: &Arc<AtomicUsize>) -> impl Fn(&mut Pod) + Send + Sync + 'static + use<> {
     let calls = Arc::clone(calls);
     move |pod| {
@@ -65,7 +67,8 @@ fn listen(pods: &SharedInformer<Pod>) -> Trace {
     trace
 }
 
-/// Makes every kind of change to objects. Returns the events of a handler, and the number of transforms.
+/// Runs an informer over additions, updates, deletions, a relist and a resync. Returns the events of its
+/// handler and the number of calls of its transform.
 async fn story(queue: impl Queue<Pod> + 'static) -> (String, usize) {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -1,4 +1,4 @@
-//! An informer with many changes to apply shares its thread with other tasks.
+//! Tests that an informer yields to the other tasks of its thread while it applies many changes.
 
 use std::collections::BTreeSet;
 

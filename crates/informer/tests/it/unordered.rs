@@ -1,5 +1,6 @@
-//! Collections whose watches send old revisions late, as those of aggregated API servers do: the addition
-//! of an old object, when access to it is granted, has the object's revision.
+//! Tests of watches that send objects with old revisions, as watches of aggregated API servers do. When a
+//! client is granted access to an existing object, the watch sends an `ADDED` event with the revision of this
+//! object, which can be older than the revision of the watch.
 
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// Returns a streaming list with its end bookmark.
+/// Returns the body of a streaming list: the pods as `ADDED` events, and the bookmark that ends the list.
 fn streamed(revision: u64, pods: &[String]) -> String {
     let added: String = pods.iter().map(|pod| event("ADDED", pod)).collect();
     added + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
@@ -51,7 +52,8 @@ async fn listening(builder: Builder<Pod>) -> (Running, Trace) {
     (informer, trace)
 }
 
-/// Returns an event per second: grants of access to old objects, and changes of a new one.
+/// Returns the watch events of one second. The events grant or revoke access to existing objects with old
+/// revisions, or change pod `a` at a new revision.
 fn grants(second: u64) -> String {
     match second {
         1 => event("ADDED", &pod("granted", 3)) + &event("ADDED", &pod("too", 2)),
@@ -188,7 +190,7 @@ async fn disabled_detection_probes_nothing_and_keeps_the_last_revision() {
     informer.stop().await;
 }
 
-/// A proxy, or a server whose watch cache is not ready, may end a streaming list before its first object.
+/// A proxy, or a server whose watch cache is not ready, can end a streaming list without sending its objects.
 #[tokio::test(start_paused = true)]
 async fn an_empty_streaming_list_empties_the_cache_only_if_a_list_confirms_it() {
     let first = || Answer::Body(streamed(10, &[pod("a", 5)]), Then::EndsAfter(SECOND * 400));

@@ -1,5 +1,5 @@
-//! An informer that starts from a saved store: its requests, its cache and its events, and the cases of a
-//! cold start.
+//! Tests of warm starts, in which an informer fills its cache from a saved store: the requests, the cache
+//! content and the events, and the cases in which the informer starts without the saved store.
 
 mod factory;
 mod faults;
@@ -44,7 +44,7 @@ use crate::{
     setting::{LONG, Running, Trace, builder, labelled, pod, requests, run},
 };
 
-/// Returns the path of a folder for one test. The folder does not exist.
+/// Returns the path of a folder for the test `name`, and deletes this folder if it exists.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("warm-start")
@@ -57,7 +57,7 @@ fn file(name: &str) -> PathBuf {
     folder(name).join("pods.jsonl")
 }
 
-/// Returns a saved store in this file, with a clock that advances one hour per call.
+/// Returns a saved store in the file `path`. Its clock advances by one hour at each call.
 fn saved(path: &Path) -> SavedStore {
     let hours = std::sync::atomic::AtomicU64::new(0);
     SavedStore::in_file(path, "1").clock(move || {
@@ -70,7 +70,8 @@ fn warm(server: &Server, path: &Path) -> Builder<Pod> {
     builder(server).warm_start(saved(path))
 }
 
-/// Runs an informer until it has synced, and then stops it; the stop saves the store.
+/// Runs an informer until its cache matches the server, and then stops the informer. The stop saves the
+/// cache.
 async fn save(server: &Server, informer: Builder<Pod>) {
     let informer = run(informer);
     informer.caught_up(server).await;
@@ -87,8 +88,8 @@ fn started(informer: &Running) -> String {
     }
 }
 
-/// Returns the requests that the server received since the last call. `before` is the number of earlier
-/// requests.
+/// Returns the requests that the server has received after the first `before` requests. Sets `before` to the
+/// number of all requests.
 fn asked(server: &Server, before: &mut usize) -> String {
     let all = requests(server);
     let new = all.lines().skip(*before).map(|line| format!("{line}\n"));

@@ -1,4 +1,4 @@
-//! Tests of the client that the library offers, over real TCP.
+//! Tests of the HTTP client that the library constructs, over TCP connections to the embedded server.
 
 use std::time::Duration;
 

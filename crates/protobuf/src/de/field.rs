@@ -171,8 +171,7 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de, '_> {
         };
         self.field.context.count()?;
         let item = seed.deserialize(item);
-        item.map(Some)
-            .map_err(|error| error.below(Step::Item(at)))
+        item.map(Some).map_err(|error| error.below(Step::Item(at)))
     }
 }
 
@@ -225,9 +224,8 @@ impl<'de> MapAccess<'de> for Entries<'_, 'de, '_> {
             value_type,
             value,
         };
-        seed.deserialize(item).map_err(|error| {
-            error.below(Step::Key(String::from_utf8_lossy(key).into_owned()))
-        })
+        seed.deserialize(item)
+            .map_err(|error| error.below(Step::Key(String::from_utf8_lossy(key).into_owned())))
     }
 }
 

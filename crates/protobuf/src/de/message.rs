@@ -133,7 +133,9 @@ impl<'de, 'c> MessageAccess<'de, 'c> {
     ) -> Result<Self, Reason> {
         if depth > context.limits.depth {
             let max = context.limits.depth;
-            return Err(Reason::new(format!("it is nested deeper than {max} levels")));
+            return Err(Reason::new(format!(
+                "it is nested deeper than {max} levels"
+            )));
         }
         Ok(Self {
             context,

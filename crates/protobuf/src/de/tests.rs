@@ -1,4 +1,4 @@
-//! JSON of fields that are present, absent, empty, split, unknown or too many.
+//! Tests of the JSON of fields that are present, absent, empty, split, unknown or too many.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -114,7 +114,7 @@ fn numbers_are_accepted_single_and_packed() {
     );
 }
 
-/// A definition with this schema in `spec.versions[0].schema.openAPIV3Schema`.
+/// Returns the JSON of a schema that is sent in `spec.versions[0].schema.openAPIV3Schema` of a definition.
 fn crd(schema: &[u8]) -> Result<Value, String> {
     let version = bytes(4, bytes(1, schema));
     let mut crd = decoded(CRD, &bytes(2, bytes(7, version)))?;
@@ -162,7 +162,7 @@ fn unknown_fields_of_any_wire_type_are_skipped() {
     assert_eq!(object, json!({"metadata": {"name": "a"}}));
 }
 
-/// The field `not` of a schema, nested this many times.
+/// Returns an encoded schema that is nested `times` times in the field `not`.
 fn nested(times: usize) -> Vec<u8> {
     let mut schema = bytes(5, "string");
     for _ in 0..times {

@@ -82,9 +82,12 @@ impl<'de> de::Deserializer<'de> for ItemValue<'de, '_> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.shape()? {
             Shape::Scalar(scalar) => scalar.visit(visitor),
-            Shape::Object(message, bytes) => {
-                visitor.visit_map(MessageAccess::new(self.context, message, bytes, self.depth)?)
-            }
+            Shape::Object(message, bytes) => visitor.visit_map(MessageAccess::new(
+                self.context,
+                message,
+                bytes,
+                self.depth,
+            )?),
             Shape::Field(message, at, bytes) => {
                 let mut level = Level::new(message, bytes);
                 let field = &message.fields[at];
@@ -171,9 +174,8 @@ fn present(
         (last, is_adjacent) = (Some(at), true);
     }
     let first = message.fields.first();
-    let first = first.filter(|field| {
-        field.presence == Presence::Always && field.container == Container::One
-    });
+    let first = first
+        .filter(|field| field.presence == Presence::Always && field.container == Container::One);
     Ok(last.or(first.map(|_| 0)))
 }
 

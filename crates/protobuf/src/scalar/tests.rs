@@ -46,7 +46,10 @@ fn doubles_have_a_fraction_only_where_they_need_one() {
     assert_eq!(double(-0.5), "-0.5");
     assert_eq!(double(9_007_199_254_740_992.0), "9007199254740992");
     assert_eq!(double(1e300), "1e+300");
-    assert_eq!(double(f64::NAN), "refused: a number that JSON can't represent");
+    assert_eq!(
+        double(f64::NAN),
+        "refused: a number that JSON can't represent"
+    );
     assert_eq!(
         double(f64::INFINITY),
         "refused: a number that JSON can't represent"

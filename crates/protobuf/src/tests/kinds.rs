@@ -7,9 +7,9 @@ use super::*;
 /// Decodes the message as the kind's type, and compares the value with the one that its JSON results in. An
 /// error must be one of both.
 pub(super) fn compare(pair: &Pair, raw: &[u8]) {
-    let read = READERS.iter().find(|(kind, _)| {
-        kind.rsplit_once('/') == Some((&*pair.api_version, &*pair.kind))
-    });
+    let read = READERS
+        .iter()
+        .find(|(kind, _)| kind.rsplit_once('/') == Some((&*pair.api_version, &*pair.kind)));
     if let Some((_, read)) = read {
         read(pair, raw);
     }

@@ -1,4 +1,4 @@
-//! Tests of the comparison of answers, with fixed answers.
+//! Tests of the comparison and of the coverage, with a made-up component and fixed answers.
 
 use harness::seeds::Origin;
 

@@ -1,4 +1,4 @@
-//! Runs drawn sequences of operations on the library's `Indexer`, and returns its answers.
+//! Runs random sequences of operations on the library's `Indexer`, and returns the answer to each operation.
 
 use kube_informer::{
     indexer::{self, Indexer, IndexerWriter, Indexers, NoSuchIndex},
@@ -19,11 +19,11 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// The library's indexer and its writer, without a planted bug.
+/// The library's indexer and its writer, without a planted bug. A store with a planted bug wraps this store.
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);
 
 impl Sound {
-    /// Creates an empty store.
+    /// Creates an empty store with the index [`APP`].
     fn new() -> Self {
         let (reader, writer) =
             indexer::new(index(Indexers::new(), APP)).expect("one index has no namesake");
@@ -49,9 +49,9 @@ fn index(indexers: Indexers<K>, name: &'static str) -> Indexers<K> {
     })
 }
 
-/// Runs a sequence on a new store. Returns one step per operation.
+/// Runs the operations of a sequence on a new store. Returns one step per operation.
 ///
-/// With a planted `bug`, the store is faulty in that way.
+/// If `bug` is given, the store has this planted bug.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     match bug {
         None => Replay::over(Sound::new(), sequence),
@@ -160,7 +160,8 @@ impl<S: Store> Replay<S> {
         Answer::ok()
     }
 
-    /// Queues the changes in an `InOrder` queue, and applies the popped batches to the store.
+    /// Pushes the changes into an `InOrder` queue, and applies the batches that the queue returns to the
+    /// store.
     fn batch(&mut self, changes: &[Operation]) -> Answer {
         let missed = changes
             .last()

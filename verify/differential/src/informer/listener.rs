@@ -1,4 +1,5 @@
-//! A handler of the library's informer, which records its events and checks that they are consistent.
+//! An event handler for the library's informer. The handler records its events and checks that they are
+//! consistent with each other.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::cached::{K, show};
 
-/// A registered handler: its registration, and the events that it received.
+/// A handler that is registered with the library's informer, and the record of its events.
 pub(super) struct Listener {
     pub(super) name: String,
     pub(super) filtered: bool,
@@ -25,22 +26,25 @@ pub(super) struct Listener {
     pub(super) registration: Registration<K>,
 }
 
-/// The events that one handler has received, and the state that follows from them.
+/// Record of the events that one handler has received, and of the object states that follow from these
+/// events.
 #[derive(Default)]
 pub(super) struct Told {
-    /// Events since the last answer, as pairs of the object's name and the formatted event.
+    /// Events since the last answer, each as the object's name and the formatted event.
     pub(super) events: Vec<(String, String)>,
-    /// The formatted state of each object after these events, by the object's name.
+    /// Formatted state of each object after all received events, by the object's name.
     pub(super) view: BTreeMap<String, String>,
-    /// Whether the answer shows the view instead of the events: the handler was registered while the watch
-    /// delivered changes, so the order of its events is undefined.
+    /// Whether the next answer shows `view` instead of `events`. This is set for a handler that was
+    /// registered while the watch delivered changes, because the order of its events is undefined.
     pub(super) amid: bool,
-    /// The behaviours that the events showed.
+    /// Names of the behaviours for the coverage report, and of the violated guarantees, that the received
+    /// events showed.
     pub(super) seen: Vec<&'static str>,
 }
 
 impl Told {
-    /// Records an event, applies it to the view, and records the behaviours that it shows.
+    /// Records an event, updates the state of its object, and records for the coverage report which
+    /// behaviours the event shows. Ignores `Event::Synced`.
     pub(super) fn note(&mut self, event: &Event<K>) {
         let Some(name) = event.object_name() else {
             return;
@@ -106,9 +110,10 @@ impl Told {
 }
 
 impl Listener {
-    /// Formats the events since the last call, and removes them.
+    /// Returns the formatted events since the last call, and removes them from the record.
     ///
-    /// If `ordered` is false, the order across objects is undefined, and the events are grouped by object.
+    /// If `ordered` is false, the order of events of different objects is undefined, and the events are
+    /// grouped by object.
     pub(super) fn take(&self, ordered: bool) -> String {
         let mut told = self.told.lock();
         let mut events = std::mem::take(&mut told.events);
@@ -129,17 +134,18 @@ impl Listener {
         repeats.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether the handler is set to block: it blocks in its current or next callback.
+    /// Returns whether the handler blocks, either in its current callback or in its next one.
     pub(super) fn is_held(&self) -> bool {
         *self.held.borrow()
     }
 }
 
-/// The `EventHandler` that the informer calls for a [`Listener`].
+/// The `EventHandler` that a [`Listener`] registers with the informer.
 pub(super) struct Handler {
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) held: watch::Receiver<bool>,
-    /// Whether the handler ignores the initial objects; this is a planted bug.
+    /// Whether the handler ignores the initial objects. Only a planted bug sets this: it records the initial
+    /// objects from the cache before the registration.
     pub(super) skips_initial: bool,
 }
 
@@ -155,8 +161,8 @@ impl EventHandler<K> for Handler {
         if event.object_name().is_none() || (initial && self.skips_initial) {
             return;
         }
-        // Ends with the handler. Events are recorded when the callback ends: the event that blocks a handler
-        // depends on earlier events that may be merged.
+        // The wait ends when the handler is released or removed. An event is recorded when its callback ends,
+        // because the event that blocks a handler depends on earlier events that may be merged.
         drop(self.held.wait_for(|held| !held).await);
         self.told.lock().note(&event);
     }

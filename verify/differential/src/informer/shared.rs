@@ -1,4 +1,6 @@
-//! Runs sequences on the library's `SharedInformer` and its handlers, in paused tokio time.
+//! Runs sequences of operations on the library's `SharedInformer` and its handlers, in paused tokio time.
+//!
+//! The module returns the library's answers and does not compare them with the answers of client-go.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -32,23 +34,25 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Virtual time that passes with each operation.
+/// Virtual time that passes with each operation of a running informer.
 ///
-/// The informer starts half a second before the end of an operation. Operations therefore never coincide with
-/// a resync, which occurs at whole seconds.
+/// The `start` operation takes half a second longer. Later operations are therefore half a second apart
+/// from the resyncs, which occur at whole seconds after the start.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
-/// Virtual time after a fault, within which the library and client-go have recovered: at most four pauses of
-/// one minute.
+/// Virtual time that passes after a fault. The library and client-go both recover within this time, because
+/// they retry after at most four pauses of one minute each.
 const RECOVERY: Duration = Duration::from_secs(300);
-/// Virtual time after which all ready tasks have run.
+/// Virtual time that is long enough for all ready tasks to run.
 const SETTLING: Duration = Duration::from_millis(1);
-/// The default resync period of an informer in a sequence with resyncs.
+/// Default resync period of the informer in a sequence with the option [`RESYNC`].
 const DEFAULT_RESYNC: Duration = Duration::from_secs(20);
-/// The resync period of an informer in a sequence without resyncs: longer than any sequence.
+/// Resync period of the informer in a sequence without resyncs, and timeout of its watches. It is longer
+/// than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
 
-/// Runs a sequence on a new informer in paused tokio time. Returns one step per operation.
+/// Runs the operations of a sequence on a new informer, in paused tokio time. Returns one step per
+/// operation.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -74,13 +78,14 @@ struct Shared<'a> {
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
     listeners: Vec<Listener>,
-    /// The last reported value of each fact, such as has-synced. A fact is reported again only when its value
-    /// changes.
+    /// Last reported value of each fact, by the fact's name. A fact is for example whether the informer has
+    /// synced. An answer contains a fact only if its value has changed.
     said: BTreeMap<String, String>,
     seen: Vec<&'static str>,
 }
 
-/// Configures the informer with the queue that the sequence selects, or with a faulty queue.
+/// Configures the informer with the queue that the sequence selects. The planted bug `UnchangedToldToAll`
+/// wraps the queue in a faulty one.
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {
@@ -99,7 +104,7 @@ impl<'a> Shared<'a> {
         } else {
             NEVER
         };
-        // Watches may be silent, and last, as long as a sequence needs.
+        // A watch may be silent, and stay open, during the whole sequence.
         let timeouts = TimeoutConfig {
             silence: NEVER,
             ..TimeoutConfig::default()
@@ -138,7 +143,7 @@ impl<'a> Shared<'a> {
     fn duration(&self, operation: &Operation) -> Duration {
         match operation.verb {
             "pass" => Duration::from_secs(operation.number),
-            // Resync periods of handlers count from here, or from the start: the same moment.
+            // The resync periods of a handler start now or when the informer starts, which is the same time.
             _ if self.controller.is_some() => SETTLING,
             "expire" => RECOVERY,
             "close" if operation.number > 0 => RECOVERY,
@@ -202,10 +207,10 @@ impl<'a> Shared<'a> {
         });
     }
 
-    /// Registers a handler. Returns whether the informer accepted it.
+    /// Registers a handler. Returns whether the informer accepted the handler.
     ///
-    /// If `amid` is true, the watch is delivering changes, so answers show the handler's final state instead
-    /// of its events.
+    /// `amid` is whether the watch is delivering changes. If it is true, the next answer shows the
+    /// handler's final state instead of its events.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -251,7 +256,8 @@ impl<'a> Shared<'a> {
         true
     }
 
-    /// Registers a handler while the watch delivers changes. Returns whether the informer accepted it.
+    /// Changes objects, and registers a handler while the watch delivers these changes. Returns whether the
+    /// informer accepted the handler.
     async fn join_amid(&mut self, operation: &Operation) -> bool {
         self.source.carry_out(operation);
         for _ in 0..operation.number {
@@ -323,8 +329,8 @@ impl<'a> Shared<'a> {
         parts.join("; ")
     }
 
-    /// Records the behaviours that follow from an operation and the state before it. Called before the
-    /// operation runs.
+    /// Records for the coverage report which behaviours an operation shows in the current state of the
+    /// informer. Must be called before the operation runs.
     fn see(&mut self, operation: &Operation) {
         let runs = self.stop.is_some();
         let seen = match operation.verb {
@@ -351,8 +357,8 @@ impl<'a> Shared<'a> {
         self.seen.extend(seen);
     }
 
-    /// Records the behaviours that the handlers' events show, and whether the events lead to the store's
-    /// state.
+    /// Records for the coverage report which behaviours the events of all handlers show. Also records a
+    /// violation if these events do not lead to the state of the store.
     fn see_listeners(&mut self) {
         let snapshot = self.informer.indexer().snapshot();
         let store: BTreeMap<_, _> = snapshot
@@ -376,7 +382,8 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Formats a fact for the answer and stores its value; `None` if the value has not changed.
+/// Stores the value of a fact, such as whether the informer has synced. Returns the fact formatted for the
+/// answer, or `None` if the value has not changed.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);
     if before == value {

@@ -1,6 +1,7 @@
-//! A simulated server for the library's informer. Only the operations of a sequence change its objects.
+//! A simulated API server for the library's informer. Its objects change only through the operations of a
+//! sequence.
 //!
-//! `verify/differential/oracle` has a server with the same behaviour.
+//! `verify/differential/oracle` has a server for client-go that behaves in the same way.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,32 +15,32 @@ use tokio::sync::mpsc;
 
 use crate::sequence::{Operation, Thing};
 
-/// Capacity of a watch's channel: more than the events of a sequence, so that the server never waits for the
+/// Capacity of the channel of a watch. A sequence has fewer events, so the server never waits for the
 /// client.
 const MANY: usize = 4096;
 
-/// The simulated server. Clones share its state.
+/// The simulated server, which the informer lists and watches. Clones share one state.
 #[derive(Clone)]
 pub(super) struct Source {
     state: Arc<Mutex<State>>,
-    /// Whether the server supports streaming lists: watches that start with all objects.
+    /// Whether the server supports streaming lists, which are watches that begin with all objects.
     streams: bool,
 }
 
 #[derive(Default)]
 struct State {
     objects: BTreeMap<String, Value>,
-    /// All watch events, each with its revision.
+    /// All watch events since the start of the sequence, each with its revision.
     history: Vec<(u64, Value)>,
     revision: u64,
-    /// Revision of the last compaction. A watch from an earlier revision is rejected as expired.
+    /// Revision of the last compaction. The server rejects a watch from an earlier revision as expired.
     compacted: u64,
-    /// Number of requests to reject.
+    /// Number of further requests to reject.
     refusals: u64,
     /// Whether the server currently withholds events from the watch.
     lags: bool,
     watcher: Option<mpsc::Sender<Bytes>>,
-    /// Number of events of `history` that were sent to the current watch.
+    /// Index in `history` of the next event to send to the current watch.
     told: usize,
 }
 
@@ -56,19 +57,19 @@ impl Source {
         }
     }
 
-    /// Executes an operation on the server.
+    /// Executes an operation on the server, and sends the resulting events to the watch.
     pub(super) fn carry_out(&self, operation: &Operation) {
         let mut state = self.state.lock();
         state.carry_out(operation);
         state.tell();
     }
 
-    /// Sets the number of requests to reject from now on.
+    /// Makes the server reject the next `requests` list and watch requests.
     pub(super) fn refuse(&self, requests: u64) {
         self.state.lock().refusals = requests;
     }
 
-    /// Returns whether the server withholds events that the watch has not received.
+    /// Returns whether the server withholds events that the watch has not received yet.
     pub(super) fn is_behind(&self) -> bool {
         let state = self.state.lock();
         state.lags && state.told < state.history.len()
@@ -140,7 +141,8 @@ impl State {
             .push((revision, json!({"type": kind, "object": object})));
     }
 
-    /// Sends the events that the watch has not received, unless events are withheld.
+    /// Sends all events that the watch has not received yet. Sends nothing while the server withholds
+    /// events.
     fn tell(&mut self) {
         if self.lags || self.watcher.is_none() {
             return;
@@ -168,7 +170,7 @@ impl State {
     }
 
     fn list(&mut self, options: &ListOptions) -> Result<Response, Error> {
-        // The other side sends no list with limit 1, so rejections do not apply to it.
+        // client-go sends no list with limit 1, so the library's lists with limit 1 are not rejected.
         if options.limit != Some(1) {
             self.refuses()?;
         }

@@ -1,7 +1,7 @@
-//! Rules for the allowed differences between two lists of requests.
+//! Accepts the intended differences between the requests of client-go's reflector and of the library's.
 //!
-//! Both lists are processed in parallel. Where they differ, a rule returns the number of requests of each
-//! side that correspond, and the divergences. A difference that no rule matches is a failure.
+//! Aligns both lists of requests from the start. Where they differ, a rule states which requests of both
+//! sides correspond, and names the divergences. The comparison fails if no rule matches.
 
 mod asked;
 
@@ -12,60 +12,60 @@ use self::asked::{
     lags_behind, owed, requests, revision, split,
 };
 
-/// The first relist after a time without failures is not delayed.
+/// Divergence: the library does not delay the first relist after a time in which no request failed.
 const AT_ONCE: &str = "the_first_relist_is_at_once";
-/// A connection reset before the response leads to backoff like any other failure.
+/// Divergence: the library backs off after a connection reset before the response, as after any failure.
 const RESET: &str = "a_reset_connection_is_backed_off_from";
-/// A failed streaming list leads to backoff.
+/// Divergence: the library backs off after a failed streaming list; client-go repeats it immediately.
 const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
-/// One object is requested after a lost connection, or after a watch that was closed early.
+/// Divergence: the library requests one object after a connection was lost or a watch was closed early.
 const PROBE: &str = "a_lost_connection_is_probed";
-/// A watch that is temporarily rejected is retried and does not lead to a list.
+/// Divergence: the library retries a watch that is temporarily rejected, instead of sending a list.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
-/// An expired watch leads to a list of the newest state, if a list at its revision may lead back to it.
+/// Divergence: the library lists the newest state if a list at a revision could lead to the same expiry.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
-/// The list of the newest state has pages, whatever failed before.
+/// Divergence: the library lists the newest state in pages, and client-go lists it without pages.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
-/// A server that does not support streaming lists receives no further one within an hour.
+/// Divergence: after a server rejected a streaming list with 422, the library sends none within an hour.
 const NOT_ASKED: &str = "a_refused_streaming_list_is_not_asked_for_within_the_hour";
-/// A streaming list without an end is replaced by a list.
+/// Divergence: the library replaces a streaming list that delivers nothing for 10 s by a list.
 const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
-/// Three consecutive streaming lists that close before their end are replaced by a list.
+/// Divergence: after three consecutive incomplete streaming lists, the library sends a list.
 const THREE: &str = "a_third_streaming_list_in_vain_is_given_up";
-/// After a streaming list that closes after its end, the watch continues.
+/// Divergence: after a streaming list that closed when complete, the library watches; client-go lists again.
 const COMPLETE: &str = "a_streaming_list_that_closes_behind_its_end_is_watched_on";
-/// A streaming list without objects is confirmed by a list before it empties the cache.
+/// Divergence: the library confirms an empty streaming list by a list before it empties the cache.
 const CONFIRMED: &str = "an_empty_streaming_list_is_confirmed";
-/// An object that can't be decoded is kept as broken.
+/// Divergence: the library stores an object that fails to decode as broken, and the watch continues.
 const BROKEN: &str = "an_object_that_can_not_be_decoded_is_kept";
 
-/// The two answers.
+/// The requests of client-go and of the library after one operation, which the rules align.
 struct Pair<'a> {
     verb: &'a str,
     theirs: Vec<Request<'a>>,
     ours: Vec<Request<'a>>,
-    /// Revisions at which a watch of client-go has expired before.
+    /// Revisions at which client-go has listed in earlier operations.
     expired: Vec<String>,
-    /// Which of the library's requests may be a probe: a connection was lost, and no probe was sent since.
+    /// Whether each request in `ours` may be a probe, which is a list of one object after a watch was lost.
     owed: Vec<bool>,
-    /// Whether the store is empty afterwards.
+    /// Whether the library's store is empty after the operation.
     is_empty: bool,
-    /// Whether a list may have a newer revision than the last event of a watch.
+    /// Whether a list may return a newer revision than the last event or bookmark of the watch.
     lags: bool,
 }
 
-/// Numbers of client-go's and of the library's requests that correspond, and the divergences.
+/// Number of client-go's and of the library's requests that correspond, and the names of the divergences.
 type Matched = (usize, usize, Vec<&'static str>);
 
-/// Matches requests at two positions, if the rule applies.
+/// A rule. The arguments are indexes in `theirs` and `ours`. Returns `None` if the rule does not apply.
 type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 
-/// Result of an alignment.
+/// Result of aligning the requests after one operation.
 #[derive(Default)]
 pub(super) struct Alignment {
-    /// The divergences.
+    /// Names of the divergences that explain the differences.
     pub(super) names: Vec<&'static str>,
-    /// Whether the states differ from here on.
+    /// Whether the states differ from this operation on, which ends the comparison of the sequence.
     pub(super) parts: bool,
 }
 
@@ -75,7 +75,7 @@ impl Alignment {
     }
 }
 
-/// Aligns the requests of both sides; `None` if that is impossible.
+/// Aligns the requests of client-go and the library; `None` if the rules do not explain a difference.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -92,7 +92,7 @@ pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     (alignment.parts || their_store == our_store).then_some(alignment)
 }
 
-/// Compares two pauses. Returns the divergences, or `None` if the pauses differ without one.
+/// Returns the divergences between the pauses before two requests; `None` if none explains the difference.
 fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
     let last = our.before.map_or("", |(_, outcome)| outcome);
     let last_asked = our.before.map_or("", |(asked, _)| asked);
@@ -111,10 +111,9 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Aligns the remaining requests, by the first sequence of rules that covers all of them.
-    ///
-    /// `newer` is whether the library has requested the newest state instead of one at a revision; then
-    /// client-go may have an older state.
+    /// Aligns the requests from index `i` of `theirs` and `j` of `ours` on, with the first rules that match.
+    /// `newer` is whether the library has listed the newest state where client-go listed at a revision. The
+    /// state of client-go may then be older.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -161,7 +160,8 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Matches a probe and its retries, followed by the watch.
+    /// Matches client-go's watch with the library's probe, which is a list of one object, and the watch after
+    /// it. If the connection of the probe is refused, the watch is matched with the probe alone.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -186,14 +186,15 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Matches a delayed probe, which is sent while the watch is open, at the end of the minute.
+    /// Matches a probe, which is a list of one object, that the library delays. The watch is already open.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Matches a probe whose result is that the server has not reached the revision, which leads to a list.
+    /// Matches a probe, which is a list of one object, that is rejected with 504. A list of the newest state
+    /// follows.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -206,7 +207,7 @@ impl<'a> Pair<'a> {
         Some([vec![PROBE], paused(their, our)?].concat())
     }
 
-    /// Matches the retries of a temporarily rejected watch, until it is opened. client-go lists instead.
+    /// Matches the library's retries of a temporarily rejected watch with client-go's list and watch.
     fn kept(&self, i: usize, j: usize) -> Option<Matched> {
         let (theirs, ours, probed) = self.retried(i, j)?;
         let names = if probed {
@@ -217,9 +218,8 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// As [`Pair::kept`], if client-go's list is newer than the library's watch.
-    ///
-    /// Also matches if the pages of client-go's list lead repeatedly to an expired revision.
+    /// Matches like [`Pair::kept`] when client-go's list has a newer revision than the library's watch. Also
+    /// matches if the pages of client-go's list repeatedly lead to an expired watch.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -240,9 +240,8 @@ impl<'a> Pair<'a> {
         is_newer.then(|| vec![KEPT])
     }
 
-    /// Returns the number of each side's requests from a temporarily rejected watch to an open one.
-    ///
-    /// The last value is whether the library has probed.
+    /// Returns the numbers of client-go's and of the library's requests from a rejected watch to an open one,
+    /// and whether the library sent a probe among them. A probe is a list of one object.
     fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -255,7 +254,7 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the temporarily rejected watch and its error, if client-go lists next.
+    /// Returns the temporarily rejected watch and its error, if client-go's next request is a list.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -265,9 +264,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Returns the number of the library's requests until the rejected watch is opened, and whether one of
-    /// them is a probe.
-    ///
-    /// If the revision has expired meanwhile, a list follows, as after any expired watch.
+    /// them is a probe. If the revision has expired in the meantime, the number includes the relist.
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -291,7 +288,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Returns the number of the library's requests for a list and its watch, or a streaming list.
+    /// Returns the number of requests in a relist of the library: pages and a watch, or one streaming list.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;
@@ -308,7 +305,7 @@ impl<'a> Pair<'a> {
         (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
     }
 
-    /// Matches a list of the newest state, streaming or not, instead of one at a revision, or one in pages.
+    /// Matches the library's list of the newest state with client-go's list at a revision or without pages.
     fn newest(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         if their.turn != our.turn || their.outcome != our.outcome {
@@ -325,7 +322,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Matches an immediate list of the newest state, which client-go sends only after another rejection.
+    /// Matches an immediate list of the newest state, which client-go sends only after a list fails with 410.
     fn skipped(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let again = self.theirs.get(i + 1)?;
@@ -347,7 +344,7 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Returns whether a watch at this revision has led to a list before.
+    /// Returns whether client-go has listed at the revision `at` before the request `now`.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs
@@ -358,9 +355,8 @@ impl<'a> Pair<'a> {
             || lists.any(|request| revision(request.asked) == at)
     }
 
-    /// Returns whether the library requested the newest state, and client-go that of an expired revision.
-    ///
-    /// client-go then resumes from there, or requests it repeatedly.
+    /// Returns whether the library has listed the newest state, and client-go watches from an older revision.
+    /// client-go has then listed at an expired revision, and the states are not comparable.
     fn is_behind(&self, i: usize, j: usize) -> bool {
         let no_page = |request: &&Request<'_>| !is_page(request.asked);
         let their = self.theirs[i..].iter().find(no_page);
@@ -378,7 +374,7 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// Returns the number of requests for a complete list and its watch, instead of a streaming list.
+    /// Returns the number of the library's requests for a list and its watch in place of a streaming list.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;
@@ -429,7 +425,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Matches the list after the third failed streaming list.
+    /// Matches client-go's next streaming list with the library's list after three failed streaming lists.
     fn given_up(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let vain = |request: &Request<'_>| {
@@ -443,7 +439,7 @@ impl<'a> Pair<'a> {
         Some((1, self.listed(i, j, Pause::None)?, vec![THREE]))
     }
 
-    /// Matches the watch after a streaming list that closed after its end, which client-go repeats.
+    /// Matches the library's watch after a complete streaming list with client-go's further streaming lists.
     fn complete(&self, i: usize, j: usize) -> Option<Matched> {
         let (_, outcome) = self.ours.get(j)?.before?;
         let probe = self.ours.get(j)?;
@@ -467,7 +463,7 @@ impl<'a> Pair<'a> {
         (streams > 0 && our.outcome == "200").then_some((streams, 1 + probes, names))
     }
 
-    /// Matches a list of the newest state after a streaming list that was complete and empty.
+    /// Matches the library's list and watch that confirm a complete streaming list without objects.
     fn confirmed(&self, _: usize, j: usize) -> Option<Matched> {
         let (list, watch) = (self.ours.get(j)?, self.ours.get(j + 1)?);
         let (streamed, outcome) = list.before?;

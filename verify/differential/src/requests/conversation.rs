@@ -1,4 +1,6 @@
-//! The messages of client-go during a sequence, and the responses to them.
+//! [`Conversation`]: connects client-go's reflector, which runs in the oracle process, to an embedded server.
+//!
+//! The oracle sends one line per operation or request, and receives the server's response as a line.
 
 use std::time::Duration;
 
@@ -11,30 +13,32 @@ use crate::{
     sequence::{Answer, Sequence},
 };
 
-/// One received line; times are nanoseconds since the start of the sequence.
+/// One JSON line from the oracle. Times (`at`) are in nanoseconds since the start of the sequence.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {
-    /// Executes a turn of an operation.
+    /// Executes one turn of an operation on the server. A turn is a part of an operation, and most operations
+    /// have one.
     Operates {
         at: u64,
         operation: usize,
         turn: usize,
     },
-    /// A request.
+    /// Sends a request of client-go's reflector to the server.
     Requests {
         at: u64,
         path: String,
         query: String,
     },
-    /// The reader has closed a stream; there is no response.
+    /// Reports that client-go has closed the response body with the number `leaves`. The oracle expects no
+    /// response.
     Leaves { leaves: u64 },
 }
 
-/// The server for client-go's reflector, with the requests so far.
+/// The embedded server for client-go's reflector, and the requests that the reflector has sent.
 pub(super) struct Conversation {
     host: Host,
-    /// The requests of each operation.
+    /// The formatted requests that followed each operation, in the order of the operations.
     said: Vec<Vec<String>>,
 }
 
@@ -46,7 +50,7 @@ impl Conversation {
         }
     }
 
-    /// Assigns the requests so far to the last operation.
+    /// Assigns the requests since the last call to the last operation.
     fn note(&mut self) {
         let lines = self.host.take();
         if let Some(said) = self.said.last_mut() {

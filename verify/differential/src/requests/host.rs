@@ -1,8 +1,9 @@
-//! [`Host`]: the embedded server for the client of a sequence, with a list of the client's requests.
+//! [`Host`]: the embedded server for the reflector of a sequence, with a record of the reflector's requests.
 //!
-//! Each side has its own, and both receive the same operations, so revisions are equal. No time passes in it:
-//! its behaviour follows only from operations and requests, however long a client pauses. Events of its
-//! watches are returned with the operation or response that caused them.
+//! client-go and the library each use their own host. Both hosts receive the same operations, so their
+//! revisions are equal. The clock of a host is paused: its behaviour depends only on operations and requests,
+//! and not on the reflector's pauses. A host returns watch events together with the operation or the response
+//! that caused them.
 
 use std::{
     collections::BTreeMap,
@@ -27,50 +28,50 @@ use super::{
 };
 use crate::sequence::{Operation, Sequence, Thing};
 
-/// The server, with its open watches.
+/// The embedded server for one reflector, with the open watches and a record of the requests.
 pub(super) struct Host {
     server: Server,
     operations: Vec<Operation>,
     streams: BTreeMap<u64, Stream>,
-    /// Number of watches opened so far.
+    /// Number of responses so far. The number of a response identifies its body.
     opened: u64,
-    /// Whether clients request streaming lists.
+    /// Whether the reflector requests streaming lists.
     streams_lists: bool,
-    /// Number of connections to refuse.
+    /// Number of further connections to refuse.
     refusals: u64,
-    /// The change applied to the events that are being returned.
+    /// Change to apply to the watch events that the current operation causes; `None` for no change.
     twist: Option<Twist>,
-    /// Time of the last event after which a client may pause.
+    /// Client time of the last operation or request. The pause before the next request starts at this time.
     last: Duration,
-    /// The continue token of the last page.
+    /// Continue token of the last list response; empty if the response had none.
     token: String,
     lines: Vec<Line>,
-    /// A runtime with a paused clock. Declared last, so that the server and its streams are dropped before
-    /// it.
+    /// Runtime with a paused clock, in which the server runs. This field is declared last, so it is dropped
+    /// after the server and its streams.
     runtime: Runtime,
 }
 
-/// An open watch.
+/// The open response body of a watch.
 struct Stream {
     body: Body,
-    /// Whether this is a streaming list whose end has not been sent.
+    /// Whether the watch is a streaming list whose final bookmark has not been sent.
     unfinished: bool,
 }
 
-/// The effect of a turn of an operation.
+/// Result of executing one turn, which is a part of an operation.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
-    /// Time in milliseconds for all tasks to continue.
+    /// Virtual time that the client lets pass after the turn, in milliseconds.
     pub(super) pass: u64,
-    /// Whether another turn follows.
+    /// Whether the operation has another turn, which is a further part of the operation.
     pub(super) more: bool,
 }
 
-/// A response, or the failure of the connection.
+/// The response to a request, or the failure of its connection.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Answered {
-    /// `refused`, `reset` or empty.
+    /// `refused` or `reset` if the connection failed; empty if there is a response.
     pub(super) failure: &'static str,
     pub(super) status: u16,
     pub(super) headers: BTreeMap<String, String>,
@@ -78,12 +79,13 @@ pub(super) struct Answered {
     pub(super) delivery: Delivery,
 }
 
-/// Data of a body.
+/// Bytes of a response body, and the end of the body if it was reached.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Delivery {
     pub(super) stream: u64,
     pub(super) bytes: String,
-    /// `closed`, `broken` or empty.
+    /// `closed` if the body has ended, `broken` if its connection failed, and empty if the body is still
+    /// open.
     pub(super) end: &'static str,
 }
 
@@ -113,19 +115,20 @@ impl Host {
         }
     }
 
-    /// Returns the requests since the last call.
+    /// Returns the requests since the last call, and removes them from the record.
     pub(super) fn take(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes a turn of an operation, at the client's time `now`.
+    /// Executes one turn of the operation at index `at`, and returns its effects. A turn is a part of an
+    /// operation, and most operations have one. `now` is the time of the client.
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
         let operation = self.operations[at].clone();
         let trigger = Trigger::of(operation.verb);
         self.last = now;
         let mut delivers = Vec::new();
         if turn == 0 {
-            // Faults of the last operation that have had no effect are removed.
+            // Faults of the last operation that have had no effect yet are removed.
             self.server.faults().clear();
             self.refusals = operation.number;
             for plan in [trigger.rules, operation.text.as_str()] {
@@ -164,7 +167,7 @@ impl Host {
         injected.expect("a drawn plan is valid");
     }
 
-    /// Changes objects.
+    /// Changes the object of an operation on the server. Does nothing if the operation has no object.
     fn change(&self, operation: &Operation) {
         let Some(thing) = &operation.thing else {
             return;
@@ -189,7 +192,7 @@ impl Host {
         made.expect("no drawn change is rejected");
     }
 
-    /// Responds to a request at the client's time `now`.
+    /// Responds to a request and records it. `now` is the time of the client.
     pub(super) fn request(&mut self, path: &str, query: &str, now: Duration) -> Answered {
         let pause = now.saturating_sub(self.last);
         self.last = now;
@@ -258,12 +261,12 @@ impl Host {
         }
     }
 
-    /// Drops a stream that its reader has closed.
+    /// Drops the response body with the number `stream`, because its reader has closed it.
     pub(super) fn leave(&mut self, stream: u64) {
         self.streams.remove(&stream);
     }
 
-    /// Returns the pending data of all streams.
+    /// Returns the pending data of all open watches. Watches without data are left out.
     fn drain(&mut self) -> Vec<Delivery> {
         let mut all = Vec::new();
         for (id, mut stream) in std::mem::take(&mut self.streams) {
@@ -278,7 +281,7 @@ impl Host {
         all
     }
 
-    /// Ends the streaming lists whose end has not been sent.
+    /// Closes the streaming lists whose final bookmark has not been sent.
     fn end_unfinished(&mut self) -> Vec<Delivery> {
         let mut ended = Vec::new();
         self.streams.retain(|id, stream| {
@@ -294,7 +297,7 @@ impl Host {
         ended
     }
 
-    /// Returns the pending data of a body.
+    /// Returns the pending data of the response body with the number `id`.
     fn next(&self, id: u64, stream: &mut Stream) -> Delivery {
         let _entered = self.runtime.enter();
         let mut delivery = Delivery {
@@ -327,7 +330,7 @@ impl Host {
     }
 }
 
-/// Polls once, outside of any task's budget.
+/// Polls once, without tokio's cooperative budget. Returns `None` if the poll is pending.
 fn at_once<T>(poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
     let mut polled = std::pin::pin!(tokio::task::unconstrained(std::future::poll_fn(poll)));
     let mut context = Context::from_waker(Waker::noop());
@@ -346,7 +349,7 @@ fn object(kind: &str, namespace: &str, name: &str, thing: &Thing) -> Value {
     })
 }
 
-/// Returns the continue token of a list; empty if there is none.
+/// Returns the continue token of a list in JSON; empty if the list has none.
 fn token(list: &str) -> String {
     let list: Value = serde_json::from_str(list).unwrap_or_default();
     let token = &list["metadata"]["continue"];

@@ -1,11 +1,11 @@
-//! [`Line`]: one request in the notation of both sides.
+//! [`Line`]: one list or watch request and its result, in the format of the compared answers.
 
 use std::{
     fmt::{self, Write as _},
     time::Duration,
 };
 
-/// The compared parameters, in order.
+/// Query parameters that come first in a formatted request, in this order.
 const PARAMETERS: [&str; 6] = [
     "resourceVersion",
     "resourceVersionMatch",
@@ -15,7 +15,8 @@ const PARAMETERS: [&str; 6] = [
     "allowWatchBookmarks",
 ];
 
-/// Behaviours of a request: its kind, its result (empty for any), and the name in the table.
+/// Behaviours that a request can show: the kind of the request, its result, and the name of the behaviour in
+/// reports. An empty result matches any result.
 pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("list at 0", "", "a list at \"0\""),
     ("list at", "", "a list at a revision"),
@@ -92,34 +93,37 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("watch", "expired", "a watch: 410 inside it"),
 ];
 
-/// Shorter than any intended pause.
+/// Upper limit of the time between two requests that are sent without a pause. Every intended pause is
+/// longer.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-/// Minimum of a reflector's first pause; each further minimum is twice as long.
+/// Minimum of a reflector's first backoff delay. The minimum doubles with each further delay.
 ///
-/// All pauses are random between one and two times the minimum, so the minimums are compared.
+/// Every delay is random between one and two times its minimum, so only the minimums are compared.
 const LEAST: Duration = Duration::from_millis(800);
 
-/// A request and its result.
+/// One list or watch request, its result, and the pause before it.
 #[derive(Debug)]
 pub(super) struct Line {
     pause: Duration,
     watch: bool,
-    /// The request without its verb.
+    /// The path and the query parameters, formatted without the verb. The path of all config maps is left
+    /// out.
     asked: String,
     pub(super) outcome: Outcome,
 }
 
-/// Result of a request.
+/// Result of a list or watch request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// A response, with its `Retry-After` if present.
+    /// The server responded with this status, and with this `Retry-After` in seconds if the response has one.
     Status(u16, Option<u64>),
-    /// A watch was opened and closed after its first events.
+    /// The watch was opened, and closed after its first events. A streaming list was closed before its final
+    /// bookmark.
     Closed,
-    /// The same, with the event that its revision has expired.
+    /// The watch was opened, and closed after an event that reports the expiry of its revision.
     Expired,
-    /// The same for a streaming list whose end had been sent.
+    /// The streaming list was opened, and closed after its final bookmark.
     CompleteAndClosed,
     /// The connection was refused.
     Refused,
@@ -128,7 +132,8 @@ pub(super) enum Outcome {
 }
 
 impl Line {
-    /// Creates a request after this pause; `token` is the continue token of the last page.
+    /// Creates a request that followed a pause. `token` is the continue token of the last list response. The
+    /// result is [`Outcome::Refused`] until it is set.
     pub(super) fn new(path: &str, query: &str, pause: Duration, token: &str) -> Self {
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
         let value = |name: &str| {
@@ -163,7 +168,7 @@ impl Line {
         }
     }
 
-    /// Returns the behaviours of the request in the table.
+    /// Returns the names of the behaviours in [`SEEN`] that the request shows.
     pub(super) fn seen(&self) -> impl Iterator<Item = &'static str> {
         let outcome = self.outcome.to_string();
         let kind = self.kind();

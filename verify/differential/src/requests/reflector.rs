@@ -1,4 +1,4 @@
-//! Runs the library's reflector over the library's client, in paused time.
+//! Runs sequences on the library's reflector and client, against an embedded server, in paused tokio time.
 
 use std::{collections::BTreeMap, io, pin::Pin, sync::Arc, time::Duration};
 
@@ -36,18 +36,19 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// Page size of sequences with pages; `verify/differential/oracle` uses the same one.
+/// Number of objects per page in a sequence with the option [`PAGES`]. The program in
+/// `verify/differential/oracle` uses the same number.
 const PAGE_SIZE: u32 = 2;
-/// Timeouts of watches: longer than any sequence.
+/// Timeout of watches, which is longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
-/// Capacity of a body; more than are ever pending.
+/// Capacity of the channel of a response body. Fewer frames are ever pending.
 const MANY: usize = 256;
 
-/// Data of a body, or the failure of its connection.
+/// A frame of a response body, or the failure of its connection.
 type Piece = Result<Frame<Bytes>, io::Error>;
 type Pieces = Pin<Box<dyn futures_core::Stream<Item = Piece> + Send>>;
 
-/// Runs a sequence in paused time.
+/// Runs a sequence on a new reflector and a new server, in paused tokio time. Returns one step per operation.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     // The server has its own runtime, which must not be created or dropped inside the client's.
     let host = Arc::new(Mutex::new(Host::new(sequence)));
@@ -71,7 +72,7 @@ struct Here<'a> {
     server: Near,
     indexer: Indexer<K>,
     reflector: Option<Reflector<K, indexer::IndexerFeed<K>>>,
-    /// Stops the reflector when it is dropped.
+    /// Sender that stops the reflector when it is dropped; `None` before the start.
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
 }
@@ -139,7 +140,8 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Runs a turn of an operation. Returns whether another turn follows.
+    /// Runs one turn of the operation at index `at`. A turn is a part of an operation. Returns whether the
+    /// operation has another turn.
     async fn turn(&mut self, at: usize, turn: usize) -> bool {
         let now = self.server.begin.elapsed();
         let happened = self.server.host.lock().operate(at, turn, now);
@@ -165,12 +167,12 @@ impl<'a> Here<'a> {
     }
 }
 
-/// The server as an HTTP service for the client.
+/// The embedded server, as an HTTP service for the library's client.
 #[derive(Clone)]
 struct Near {
     host: Arc<Mutex<Host>>,
     begin: Instant,
-    /// The senders of open bodies, by stream.
+    /// Senders of the open response bodies, by the number of the body.
     bodies: Arc<Mutex<BTreeMap<u64, mpsc::Sender<Piece>>>>,
 }
 

@@ -1,34 +1,39 @@
-//! [`Trigger`]: the effect of each operation on the server, as fault plans.
+//! [`Trigger`]: the effect of each operation on the embedded server, as plans for the server's fault
+//! injection.
 
 use serde_json::{Value, json};
 
-/// The effect of an operation in addition to the change of its object.
+/// The effect of an operation on the embedded server, in addition to the changes of objects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trigger {
-    /// Fault rules that affect later requests.
+    /// Plan of the faults that affect later requests.
     pub(super) rules: &'static str,
-    /// The actions of each turn, in order. Pending events of watches are delivered after each action.
+    /// Plans of the faults in each turn of the operation, in order. A turn is a part of an operation, and
+    /// most operations have one. The server delivers pending watch events after each plan.
     pub(super) turns: &'static [&'static [&'static str]],
-    /// Time after each turn, in milliseconds.
+    /// Virtual time that passes after each turn, in milliseconds.
     pub(super) pass: &'static [u64],
-    /// The change applied to the events of this operation.
+    /// Change to apply to the watch events of this operation; `None` for no change.
     pub(super) twist: Option<Twist>,
-    /// Whether later turns close the streaming lists whose end has not been sent.
+    /// Whether the turns after the first one close the streaming lists whose final bookmark has not been
+    /// sent.
     pub(super) ends_unfinished: bool,
 }
 
-/// A change applied to events before they are delivered.
+/// A change that is applied to watch events before they are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Twist {
-    /// The object is made invalid, so that it fails to decode.
+    /// Makes the object of each event invalid. The object then fails to decode.
     Spoil,
 }
 
-/// Time of an operation without a fault, in milliseconds.
+/// Virtual time that passes after an operation without a fault, in milliseconds.
 const OPERATION: u64 = 2_000;
-/// Time within which both sides recover from a fault and reset their backoff, in milliseconds.
+/// Virtual time in which client-go and the library both recover from a fault and reset their backoff, in
+/// milliseconds.
 pub(super) const RECOVERY: u64 = 300_000;
-/// As [`RECOVERY`], and longer than the time without streaming lists after a server has rejected one.
+/// Virtual time after a fault in a sequence with streaming lists, in milliseconds. It is longer than the hour
+/// in which the library sends no streaming list after a server has rejected one.
 const HOUR: u64 = 3_700_000;
 
 const GONE: &str = concat!(
@@ -114,7 +119,7 @@ impl Trigger {
 }
 
 impl Twist {
-    /// Changes these events, one per line.
+    /// Returns `events`, one JSON event per line, with this change applied to each event.
     pub(super) fn apply(self, events: &str) -> String {
         let twisted = events.lines().filter_map(|line| {
             let mut event: Value = serde_json::from_str(line).ok()?;

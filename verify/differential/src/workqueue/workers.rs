@@ -1,5 +1,5 @@
-//! Runs sequences on the library's work queue, with workers that receive items and tasks that drain it, in
-//! paused tokio time.
+//! Runs sequences on the library's work queue, with worker tasks that receive items and drain tasks that shut
+//! the queue down, in paused tokio time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,7 +37,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// Number of times that an operation yields to the other tasks.
 ///
-/// A woken task records an event or waits again, and may wake another task.
+/// One yield is not enough: a woken task records an event or waits again, and may wake another task.
 const SETTLING: usize = 8;
 
 /// Runs a sequence on a new work queue in paused tokio time. Returns one step per operation.
@@ -62,35 +62,35 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     })
 }
 
-/// The work queue, with the worker and drain tasks that wait for it.
+/// The work queue under test, and the worker and drain tasks that wait for it.
 struct Workers {
     queue: RateLimitingQueue<String>,
     begin: Instant,
     told: Arc<Mutex<Told>>,
     waiting: JoinSet<()>,
-    /// Number of drain tasks started so far.
+    /// Number of drain tasks started so far. A drain task calls `shut_down_with_drain`.
     drains: usize,
-    /// Whether the last shutdown was one without a drain, which also ends the drains that are waiting.
+    /// Whether the last shutdown was a call of `shut_down`, which also ends the drain tasks that wait.
     released: bool,
-    /// Items that were added again while a worker processes them.
+    /// Items that were added again while a worker still processes them.
     again: BTreeSet<String>,
     bug: Option<Bug>,
     seen: Vec<&'static str>,
 }
 
-/// What the worker and drain tasks have recorded.
+/// Events and items that the worker and drain tasks have recorded.
 #[derive(Default)]
 struct Told {
     events: Vec<(u128, String)>,
     held: BTreeMap<String, Item<String>>,
-    /// Number of workers that wait for an item.
+    /// Number of workers that currently wait for an item.
     idle: usize,
     drained: usize,
 }
 
 impl Told {
-    /// Records an event with the milliseconds since `since`, rounded up, because timers have millisecond
-    /// resolution.
+    /// Records an event with its time in milliseconds since `since`. The time is rounded up, because timers
+    /// have a resolution of one millisecond.
     fn tell(&mut self, since: Instant, text: String) {
         let millisecond = since.elapsed().as_nanos().div_ceil(MILLISECOND.as_nanos());
         self.events.push((millisecond, text));
@@ -222,10 +222,11 @@ impl Workers {
 
     /// Advances the paused clock by `time`.
     ///
-    /// Tokio advances the clock to the next timer in whole milliseconds, so this function first advances to a
-    /// whole millisecond. No delay ends in that interval, because delays started earlier within their
-    /// millisecond. A delay that ends after the last whole millisecond would wake a worker only at the next
-    /// one, so this function polls the queue for its item.
+    /// Tokio advances the clock to the next timer in whole milliseconds. This function therefore first
+    /// advances the clock to the next whole millisecond. No delay ends in this interval, because all delays
+    /// are whole milliseconds and started earlier within their millisecond. At the end, the function polls
+    /// the queue, because a delay that ended after the last whole millisecond would otherwise wake a worker
+    /// only at the next one.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;
@@ -237,8 +238,8 @@ impl Workers {
         self.queue.len();
     }
 
-    /// Records the behaviours that follow from an operation and the state before it. Called before the
-    /// operation runs.
+    /// Records for the coverage report which behaviours an operation shows in the current state of the queue.
+    /// Must be called before the operation runs.
     fn see(&mut self, operation: &Operation) {
         let item = &operation.text;
         let delayed = self.queue.delayed();
@@ -267,7 +268,8 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records the behaviours that the events after an operation show.
+    /// Records for the coverage report which behaviours the events of an operation show. `before` contains
+    /// the numbers of items and tasks before the operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
         let items = events.iter().filter(handed).count();
@@ -300,14 +302,15 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// Returns the items that a worker is processing and that also wait for the end of a delay.
+    /// Returns the items that a worker is processing and that are also delayed.
     fn delayed_in_work(&self) -> Vec<String> {
         let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;
         delayed.filter(|item| held.contains_key(item)).collect()
     }
 
-    /// Records the items that were added while a worker processes them, directly or because a delay ended.
+    /// Updates the set of items that were added again while a worker processes them. An operation adds an
+    /// item either directly, or by advancing the clock to the end of a delay.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {
@@ -329,7 +332,8 @@ impl Workers {
         }
     }
 
-    /// Records the behaviours of drains and of workers that wait for an item.
+    /// Records for the coverage report which behaviours the drain tasks and the waiting workers show. Also
+    /// records violated guarantees.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();
@@ -360,15 +364,15 @@ impl Workers {
     }
 }
 
-/// Numbers of queued items, waiting workers and returned drains, taken before an operation to compare with
-/// later.
+/// Numbers of queued items, waiting workers and returned drain tasks, to compare the state before an
+/// operation with the state after it.
 struct Count {
     queued: usize,
     idle: usize,
     drained: usize,
 }
 
-/// Returns the part of a duration below whole milliseconds.
+/// Returns the part of a duration that exceeds whole milliseconds.
 fn part(time: Duration) -> Duration {
     Duration::from_nanos(u64::from(time.subsec_nanos() % 1_000_000))
 }

@@ -1,4 +1,4 @@
-//! The target `continue_token` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `continue_token`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

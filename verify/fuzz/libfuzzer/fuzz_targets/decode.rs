@@ -1,4 +1,4 @@
-//! The target `decode` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `decode`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The target `field_selector` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `field_selector`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

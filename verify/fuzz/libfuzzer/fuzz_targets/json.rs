@@ -1,4 +1,4 @@
-//! The target `json` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `json`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

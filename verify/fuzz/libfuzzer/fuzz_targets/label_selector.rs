@@ -1,4 +1,4 @@
-//! The target `label_selector` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `label_selector`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The target `list` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `list`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The target `patch` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `patch`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

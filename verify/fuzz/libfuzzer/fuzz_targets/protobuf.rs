@@ -1,4 +1,4 @@
-//! The target `protobuf` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `protobuf`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

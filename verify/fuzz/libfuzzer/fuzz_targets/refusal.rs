@@ -1,4 +1,4 @@
-//! The target `refusal` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `refusal`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

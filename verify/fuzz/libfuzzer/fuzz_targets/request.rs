@@ -1,4 +1,4 @@
-//! The target `request` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `request`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The target `store` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `store`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

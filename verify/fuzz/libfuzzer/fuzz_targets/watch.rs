@@ -1,4 +1,4 @@
-//! The target `watch` under libFuzzer.
+//! libFuzzer entry point of the fuzz target `watch`: passes each input to `kube_informer_fuzz::run`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Continue tokens: an arbitrary token results in a page of the list or in an error.
+//! Fuzz target: the server responds to any continue token with the correct page of the list or with an error.
 
 use std::cell::OnceCell;
 
@@ -36,17 +36,19 @@ pub(super) const WORDS: &[&str] = &[
     "_",
 ];
 
-/// Number of objects created per namespace, alternately, so that a revision determines which objects exist.
+/// Number of objects in each namespace. Objects are created alternately in two namespaces, so that a revision
+/// determines which of them exist.
 const OBJECTS: u64 = 6;
 
-/// Less than the length of some lists, and more than that of others.
+/// Page size of the lists. Some lists have fewer objects, and some have more.
 const LIMIT: usize = 2;
 
 thread_local! {
     static SERVER: OnceCell<Server> = const { OnceCell::new() };
 }
 
-/// Objects `a`, `b`, … in namespace `m`, each followed by one of the same name in `z`.
+/// Creates a server with the objects `a`, `b`, … in namespace `m`. Each of them is followed by an object of
+/// the same name in namespace `z`.
 fn server() -> Server {
     let names = (0..OBJECTS).map(name);
     let objects = names.flat_map(|name| {
@@ -62,7 +64,8 @@ fn name(number: u64) -> String {
     char::from(b'a' + u8::try_from(number).expect("a few")).to_string()
 }
 
-/// An input that starts with a brace is the JSON of a token; any other input is the token.
+/// Requests a list with a continue token. An input that starts with a brace is the JSON of the token and is
+/// encoded; any other input is the encoded token.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (token, json) = if data.starts_with(b"{") {
         (BASE64_URL_SAFE_NO_PAD.encode(data), data.to_vec())

@@ -1,5 +1,7 @@
-//! One object's bytes: accepted input has the values that a JSON parser finds, and an error quotes none of
-//! them.
+//! Fuzz target for the decoding of one object.
+//!
+//! A decoded object has the metadata that a JSON parser finds. An error message contains no values of the
+//! object.
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -10,7 +12,8 @@ use serde_json::Value;
 
 use crate::planted::Bug;
 
-/// Minimum length of a quoted text; a shorter one can be part of an error by chance.
+/// Minimum length in bytes of a value that an error message must not contain. A shorter value can be part of
+/// a message by chance.
 const TELLING_BYTES: usize = 6;
 
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
@@ -62,7 +65,7 @@ where
     }
 }
 
-/// Checks that an error contains only field names and the object's name, and no values.
+/// Checks that an error message contains no values of the object, except its name and namespace.
 fn quotes_nothing(bytes: &Bytes, error: &str) {
     let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else {
         return;
@@ -90,7 +93,7 @@ fn quotes_nothing(bytes: &Bytes, error: &str) {
     }
 }
 
-/// Text that errors always contain.
+/// Words of error messages that do not depend on the object.
 const ORDINARY: &str = "metadata.name: invalid JSON, a value of another type than expected, or a missing field, (line column) the JSON ends early no name of can't be decoded";
 
 fn bytes_as_key(bytes: &Bytes, text: &str) -> bool {

@@ -1,5 +1,7 @@
-//! A field selector: its printed form parses to the same selector, and library and server accept the same
-//! input.
+//! Fuzz target for field selectors.
+//!
+//! A parsed selector is printed as a text that parses to the same selector. The library and the server reject
+//! the same malformed input, and select the same objects.
 
 use std::cell::OnceCell;
 
@@ -32,7 +34,7 @@ pub(super) const WORDS: &[&str] = &[
     "spec.x",
 ];
 
-/// Namespaces and names of the objects that selectors are tested with.
+/// Namespaces and names of the objects to which each selector is applied.
 const OBJECTS: [(&str, &str); 4] = [("n", "a"), ("n", "b"), ("m", "a"), ("m", "c")];
 
 thread_local! {

@@ -1,5 +1,6 @@
-//! The fast JSON parser: values, errors and ends equal those of `serde_json`, and do not depend on how the
-//! input is split.
+//! Fuzz target for the library's JSON parser, which must return the same values and errors as `serde_json`.
+//!
+//! The end of a value must not depend on how the input is split into chunks.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 use super::pieces;
 use crate::planted::Bug;
 
-/// With the planted bug, minimum digits of a number after which invalid input is ignored.
+/// Minimum number of digits of a number after which the planted bug removes bytes.
 const LONG: usize = 19;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -24,7 +25,8 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     format!("{way}, {end}")
 }
 
-/// Compares the result with that of `serde_json`; returns the class of the error.
+/// Checks that the parser reads `read` as `serde_json` reads `data`. Returns the start of the error message,
+/// or a fixed text for a value.
 fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) -> String {
     let expected = serde_json::from_slice::<T>(data).map_err(|error| error.to_string());
     let found = read_json::<T>(read);
@@ -40,7 +42,8 @@ fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) 
     }
 }
 
-/// Checks that a value ends at the same place for any split of the input; returns whether it ends.
+/// Checks that the parser finds the same end of a value for every split of the input into chunks. Returns a
+/// text that states whether the value ends within the input.
 fn ends_alike(data: &[u8]) -> &'static str {
     let whole = scan_json(&[data]);
     for chunks in pieces::cuts(data) {
@@ -63,7 +66,8 @@ fn ends_alike(data: &[u8]) -> &'static str {
     if whole.is_some() { "ends" } else { "goes on" }
 }
 
-/// Applies the planted bug: removes the text between a long number and the next comma or bracket.
+/// Applies the planted bug if `bug` selects it: removes the bytes between a long number and the next comma or
+/// closing bracket.
 fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::LongNumberHidesRest) {
         return data.to_vec();

@@ -1,5 +1,7 @@
-//! A label selector: its printed form parses to the same selector, and library and server select the same
-//! objects.
+//! Fuzz target for label selectors.
+//!
+//! A parsed selector is printed as a text that parses to the same selector. The library and the server accept
+//! the same input, and select the same objects.
 
 use std::{cell::OnceCell, collections::BTreeMap};
 
@@ -49,7 +51,7 @@ pub(super) const WORDS: &[&str] = &[
     "!b",
 ];
 
-/// Labels of the objects that selectors are tested with.
+/// Labels of the objects to which each selector is applied, with one entry per object.
 const OBJECTS: [&[(&str, &str)]; 9] = [
     &[],
     &[("a", "")],

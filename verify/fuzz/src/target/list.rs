@@ -1,4 +1,7 @@
-//! The body of a list: any split results in the same items and end, equal to those of a JSON parser.
+//! Fuzz target for the body of a list response.
+//!
+//! Every split of the body into chunks yields the same items and the same end of the list. The items are
+//! those that a JSON parser finds.
 
 use bytes::Bytes;
 use kube_informer::{
@@ -10,7 +13,7 @@ use serde_json::value::RawValue;
 use super::{members::Members, pieces};
 use crate::planted::Bug;
 
-/// Members that the list reader uses; a list with duplicates of them may be rejected.
+/// Members that the list reader uses. A list with duplicates of them may be rejected, and is not compared.
 const READ: [&str; 4] = ["items", "metadata", "kind", "apiVersion"];
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -37,7 +40,8 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     }
 }
 
-/// Valid JSON is never rejected as malformed, and its items are those of the list.
+/// Checks the result of the list reader for valid JSON: the items and the revision are those of the list, and
+/// no error reports malformed JSON.
 fn compare(list: &Members<'_>, split: &Split) {
     let items = list.get("items").unwrap_or("null");
     match &split.end {

@@ -1,4 +1,4 @@
-//! Parses JSON objects without the code under test, keeping the order of members.
+//! Parses JSON objects independently of the code under test. The order of the members is kept.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,15 +8,15 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The members of an object in textual order, including duplicates.
+/// The members of a JSON object in textual order, including duplicates.
 pub(super) struct Members<'a>(pub(super) Vec<(Key<'a>, &'a RawValue)>);
 
-/// A member's name; owned if it contains an escape.
+/// Name of a member. The text is owned if the name contains an escape, and otherwise borrowed from the input.
 #[derive(Deserialize)]
 pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 impl<'a> Members<'a> {
-    /// Whether each of these names occurs at most once, and none is written with escapes.
+    /// Returns whether each of these names occurs at most once, and no member's name contains an escape.
     pub(super) fn are_plain(&self, names: &[&str]) -> bool {
         let of = |name: &&str| self.0.iter().filter(|(key, _)| key.0 == *name).count();
         names.iter().all(|name| of(name) <= 1)

@@ -1,6 +1,6 @@
-//! A patch of any type on any kind.
+//! Fuzz target that applies a patch of any type to a pod or a custom object.
 //!
-//! It is applied completely or not at all, and never changes immutable fields.
+//! The server applies the patch completely or not at all, and never changes immutable metadata.
 
 use bytes::Bytes;
 use http::Request;
@@ -47,13 +47,14 @@ pub(super) const WORDS: &[&str] = &[
     ",",
 ];
 
-/// Immutable metadata.
+/// Metadata fields that a patch must not change.
 const KEPT: [&str; 4] = ["name", "namespace", "uid", "creationTimestamp"];
 
-/// Members that the server sets, so that a merge may differ in them.
+/// Members that the server sets. The comparison with the expected result of a merge patch ignores them.
 const SERVERS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// The first line selects patch type and object; the rest is the patch.
+/// Sends a patch to a new server. The first line of the input selects the type of the patch and the object,
+/// and the rest is the patch.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let end = data
         .iter()
@@ -138,7 +139,8 @@ fn rest(object: &Value) -> Map<String, Value> {
         .collect()
 }
 
-/// Implements RFC 7386.
+/// Returns `object` with a JSON merge patch applied, as specified by RFC 7386. With the planted bug, nulls of
+/// the patch are stored.
 fn merged(object: &Value, patch: &[u8], bug: Option<Bug>) -> Value {
     let patch: Value = serde_json::from_slice(patch).expect("an applied patch is JSON");
     let mut object = object.clone();

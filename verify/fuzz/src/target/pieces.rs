@@ -1,8 +1,9 @@
-//! Different splits of the same bytes.
+//! Splits the same bytes into chunks in different ways.
 
 use bytes::Bytes;
 
-/// Returns the whole input, single bytes, and three splits that depend on the bytes.
+/// Returns five splits of the input: the whole input, single bytes, and three splits into chunks of random
+/// lengths. The random lengths are seeded by the input.
 pub(super) fn cuts(data: &[u8]) -> Vec<Vec<Bytes>> {
     let data = Bytes::copy_from_slice(data);
     let seed = data.iter().fold(0, |seed: u64, byte| {

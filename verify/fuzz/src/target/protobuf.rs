@@ -1,6 +1,6 @@
-//! A protobuf body for an object of a kind.
+//! Fuzz target that creates an object from a body in the protobuf format of Kubernetes.
 //!
-//! It is rejected, or the stored object can be read and sent again as JSON.
+//! The server rejects the body, or stores an object that can be read and created again from JSON.
 
 use bytes::Bytes;
 use http::Request;
@@ -26,7 +26,8 @@ pub(super) const WORDS: &[&str] = &[
     "\n\u{2}v1\u{12}\u{3}Pod",
 ];
 
-/// The first line is the path; the rest is the body.
+/// Sends the body to a new server in a POST request. The first line of the input is the path, and the rest is
+/// the body.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let end = data
         .iter()

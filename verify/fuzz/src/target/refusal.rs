@@ -1,6 +1,7 @@
-//! The body of an error response, from a server or a proxy.
+//! Fuzz target for the body of an error response, from an API server or a proxy.
 //!
-//! It results in a one-line error with the class of the code.
+//! The library converts the body into a one-line error. If the body is not a JSON object, the class of the
+//! error depends only on the status code.
 
 use kube_informer::transport::Error;
 
@@ -28,10 +29,11 @@ pub(super) const WORDS: &[&str] = &[
     ",",
 ];
 
-/// A server's message is truncated to this length, followed by an ellipsis.
+/// Maximum length of an error message in bytes. A longer message of a server is truncated and ends with an
+/// ellipsis.
 const MESSAGE_BYTES: usize = 1024 + '…'.len_utf8();
 
-/// Codes that are also tested without a body.
+/// Status codes that each body is tested with. The result is compared with that of an empty body.
 const CODES: [u16; 8] = [400, 401, 403, 404, 410, 429, 500, 503];
 
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {

@@ -1,4 +1,5 @@
-//! A sequence of requests: each response is valid, and a rejected request changes nothing.
+//! Fuzz target that sends a sequence of requests: each response is valid, and a rejected request changes
+//! nothing.
 
 use bytes::Bytes;
 use http::Request;
@@ -10,13 +11,14 @@ use crate::{
     planted::Bug,
 };
 
-/// Maximum number of requests per input.
+/// Maximum number of requests in an input. Further requests are ignored.
 const REQUESTS: usize = 8;
 
-/// Separator between two requests.
+/// Separator between two requests of an input.
 const SEPARATOR: &[u8] = b"\n###\n";
 
-/// Requests in HTTP/1.1 syntax, without the version.
+/// Sends the requests of the input to a new server. Each request has the syntax of HTTP/1.1, without the
+/// version.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let server = server();
     let mut ways = Vec::new();
@@ -47,7 +49,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     ways.join(", ")
 }
 
-/// Checks that a returned object contains its kind and its name.
+/// Checks that an object in a successful response contains its API version, its kind and its name.
 fn check_object(answer: &Answer) {
     let json = &answer.json;
     if answer.code < 300 && json["metadata"]["uid"].is_string() {

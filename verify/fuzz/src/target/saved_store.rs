@@ -1,6 +1,7 @@
-//! A file instead of a saved store.
+//! Fuzz target that loads any bytes as the file of a saved store.
 //!
-//! It results in a cold start whose reason quotes nothing, or in objects that are saved unchanged.
+//! The load fails with a known reason, or returns objects that do not change when they are saved and loaded
+//! again.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::{
@@ -31,7 +32,8 @@ pub(super) const WORDS: &[&str] = &[
     "18446744073709551616",
 ];
 
-/// Runs the input as it is, and with a valid checksum at the end, which mutations would not find.
+/// Loads the input twice: as it is, and with a valid checksum at the end. Mutations would not find a valid
+/// checksum.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let as_it_is = judge(data);
     let end = data.windows(7).rposition(|window| window == b"{\"end\":");

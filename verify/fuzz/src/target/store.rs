@@ -1,4 +1,6 @@
-//! Operations on a store with indices: results equal those of a map, and a snapshot never changes.
+//! Fuzz target that runs operations on a store with indices.
+//!
+//! The content of the store equals that of a map after each operation, and a snapshot never changes.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,7 @@ use crate::planted::Bug;
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 const INDICES: [&str; 2] = ["colour", "late"];
 
-/// Names, with one bit per colour.
+/// Expected content of the store: the colours of each object as bits, by the object's name.
 type Model = BTreeMap<ObjectName, u8>;
 
 struct Under {
@@ -26,7 +28,7 @@ struct Under {
     revision: u64,
 }
 
-/// Two bytes are an operation and its argument.
+/// Runs the operations of the input on a new store, at most 64. Two bytes are an operation and its argument.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (indexer, writer) = indexer::new(by_colour(INDICES[0], bug)).expect("the name is free");
     let mut under = Under {
@@ -166,7 +168,7 @@ fn by_colour(index: &str, bug: Option<Bug>) -> Indexers<ConfigMap> {
     })
 }
 
-/// One of eight names, in three namespaces or none.
+/// Returns one of eight names. The objects with these names are cluster-scoped or in one of three namespaces.
 fn name(number: u8) -> ObjectName {
     let number = number % 8;
     let namespace = ["a", "a-b", "b"].get(usize::from(number % 4));

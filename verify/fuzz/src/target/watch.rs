@@ -1,4 +1,7 @@
-//! The body of a watch: any split results in the same events, equal to those of a JSON parser.
+//! Fuzz target: splits the body of a watch response into events, from chunks of different sizes.
+//!
+//! The chunk sizes must not affect the events, and the events must equal those of a JSON parser. An invalid
+//! body may be rejected after fewer events if it arrives in several chunks.
 
 use bytes::Bytes;
 use kube_informer::fuzzing::{Split, split_watch};
@@ -7,7 +10,7 @@ use serde_json::value::RawValue;
 use super::{members::Members, pieces};
 use crate::planted::Bug;
 
-/// Maximum characters kept of an unknown event type.
+/// Maximum number of characters that the library keeps of an unknown event type.
 const TYPE_CHARS: usize = 64;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -37,7 +40,9 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     }
 }
 
-/// The events of a body that consists only of well-formed events.
+/// Parses a body with `serde_json`, and returns the type and the object of each event.
+///
+/// Returns `None` if an event is malformed, repeats a member, or escapes the name of a member.
 fn events(data: &[u8]) -> Option<Vec<(String, Bytes)>> {
     let events = serde_json::Deserializer::from_slice(data).into_iter::<&RawValue>();
     events.map(|event| one(event.ok()?)).collect()
@@ -54,7 +59,10 @@ fn one(event: &RawValue) -> Option<(String, Bytes)> {
         .then_some((kind, object))
 }
 
-/// Compares two splits: an invalid body may be rejected earlier in pieces, but no other result may differ.
+/// Checks the split of an invalid body: `cut` from several chunks, `whole` from a single chunk.
+///
+/// The library may reject the body earlier when it arrives in several chunks. Until then both splits must
+/// have the same events.
 fn compare(cut: &Split, whole: &Split) {
     let (found, all) = (&cut.pieces, &whole.pieces);
     assert!(

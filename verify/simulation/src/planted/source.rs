@@ -1,4 +1,4 @@
-//! A source with a bug.
+//! Wraps a list and watch source, and adds a planted bug to its requests or responses.
 
 use std::{pin::Pin, time::Duration};
 
@@ -12,20 +12,20 @@ use tokio::{task::JoinSet, time::sleep};
 use super::Bug;
 use crate::wire::is_old_object;
 
-/// One of this number of watch events is lost.
+/// With [`Bug::EventLost`], the event on every watch line whose number is a multiple of this is lost.
 const LOST: usize = 7;
 
-/// Number of immediate retries of a rejected request.
+/// Maximum number of immediate retries of a rejected watch, with [`Bug::RetriedAtOnce`].
 const TRIES: usize = 100;
 
-/// A source with or without a bug.
+/// A list and watch source with a planted bug; `None` leaves the source unchanged.
 pub(crate) struct Spoilt<S> {
     source: S,
     bug: Option<Bug>,
 }
 
 impl<S: ListerWatcher> Spoilt<S> {
-    /// Wraps a source, with the bug if one is set.
+    /// Wraps a source, and adds the planted bug if `bug` is set.
     pub(crate) fn new(source: S, bug: Option<Bug>) -> Self {
         Self { source, bug }
     }
@@ -147,7 +147,7 @@ fn has(line: &Bytes, word: &[u8]) -> bool {
     memmem::find(line, word).is_some()
 }
 
-/// A body whose last chunks are never read, and which is never dropped.
+/// Returns a stream of the body's chunks that leaks the body: the body is never dropped.
 fn leak(body: ByteStream) -> ByteStream {
     let body = Box::leak(Box::new(body));
     Box::pin(futures_util::stream::poll_fn(move |context| {
@@ -155,8 +155,10 @@ fn leak(body: ByteStream) -> ByteStream {
     }))
 }
 
-/// Passes the lines of a body through `change` by number; the text after the last line end is
-/// unchanged.
+/// Passes each line of a body to `change`, and returns a body of the results.
+///
+/// `change` receives the number of the line, from 1, and the line. It returns `None` to drop the line. The
+/// text after the last line end counts as a line.
 fn lines(
     body: ByteStream,
     change: impl Fn(usize, &Bytes) -> Option<Bytes> + Send + 'static,
@@ -187,7 +189,7 @@ fn lines(
     chunks
 }
 
-/// Applies `change` to text without a line end: a list, or the rest of a line.
+/// Applies `change` to the text after the last line end: a whole list, or an incomplete line.
 fn change_last(
     waiting: &mut Vec<u8>,
     number: &mut usize,

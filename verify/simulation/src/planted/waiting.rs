@@ -1,4 +1,4 @@
-//! A queue with a bug.
+//! Wraps an informer's queue, and adds a planted bug to it.
 
 use kube_informer::{
     object::Known,
@@ -10,10 +10,10 @@ use kube_informer::{
 use super::Bug;
 use crate::stored::Stored;
 
-/// One of this number of deletions is not queued.
+/// With [`Bug::DeletionIgnored`], each deletion whose number is a multiple of this is not queued.
 const IGNORED: usize = 5;
 
-/// Sets a builder's queue, with the bug if one is set.
+/// Sets the queue of an informer's builder, with a planted bug if `bug` is set.
 pub(crate) fn queue<K: Stored>(
     builder: Builder<K>,
     queue: impl Queue<K> + 'static,

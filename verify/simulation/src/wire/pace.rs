@@ -1,6 +1,7 @@
-//! [`Pace`]: checks the pauses of one source after failures, and its choice of requests.
+//! Checks the pauses of a source after failures, and its choice of the next request.
 //!
-//! It receives what the source observes, and knows the minimum pause of the backoff, not the drawn one.
+//! [`Pace`] receives the requests of the source and their results. It checks the minimum of each backoff
+//! pause, because the random part of the pause is unknown here.
 
 use std::{cmp::max, time::Duration};
 
@@ -10,23 +11,23 @@ use kube_informer::{
 };
 use tokio::time::Instant;
 
-/// Minimum of the first pause.
+/// Minimum duration of the first backoff pause.
 const FIRST: Duration = Duration::from_millis(800);
 
-/// Minimum of the longest pause; pauses double up to it.
+/// Maximum of the required minimum pause, which doubles with each consecutive failure.
 const CAP: Duration = Duration::from_secs(30);
 
-/// Time for which a temporarily rejected watch is retried; then the source may list.
+/// Time for which a source must retry a temporarily rejected watch. After this time, it may list instead.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
-/// Kind of request.
+/// Kind of a request that a source sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     List,
-    /// Checks whether the server knows a revision.
+    /// A list that checks whether the server knows a revision.
     Probe,
     Watch,
-    /// A streaming list.
+    /// A watch that starts with a streaming list.
     Stream,
 }
 
@@ -46,17 +47,19 @@ impl Asked {
     }
 }
 
-/// The failures of one source, in order.
+/// Failures of a source since its last successful request, which determine the allowed next requests.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Number of consecutive failures that require a pause, without a response in between.
+    /// Number of failures since the last successful request that require a pause.
     refusals: u32,
     not_before: Option<Instant>,
-    /// Time before which the last rejected watch must not be followed by a list.
+    /// Earliest time at which the source may list, because it must first retry a rejected watch.
+    ///
+    /// `None` if the source need not retry a watch.
     no_list_before: Option<Instant>,
-    /// Whether a list may follow at any time.
+    /// Whether the informer compares its cache with the server, which allows a list after any event.
     compared: bool,
-    /// Whether the last event was that of an old object.
+    /// Whether the last line that a watch received was the event of an old object.
     heard_old: bool,
 }
 
@@ -68,10 +71,11 @@ impl Pace {
         }
     }
 
-    /// Records a request.
+    /// Checks that the source may send this request at the current time.
     ///
     /// # Errors
-    /// Returns an error if it is too early, or the watch before should be retried instead.
+    /// Returns an error if the request is too early, if the source should retry its rejected watch instead,
+    /// or if it lists in response to the event of an old object.
     pub(super) fn asks(&mut self, asked: Asked) -> Result<(), String> {
         let now = Instant::now();
         let lists = matches!(asked, Asked::List | Asked::Stream);
@@ -100,7 +104,9 @@ impl Pace {
         self.no_list_before = None;
     }
 
-    /// Records that a watch has sent data.
+    /// Records that a watch has received a line, or that its body has ended.
+    ///
+    /// `old` is whether the line is the event of an old object.
     pub(super) fn heard(&mut self, old: bool) {
         self.heard_old = old;
     }
@@ -121,17 +127,18 @@ impl Pace {
     }
 }
 
-/// Returns whether this watch resumes from its revision once the server is available again.
+/// Returns whether the source must retry this failed request, because it is a watch and the failure is
+/// temporary.
 fn keeps_its_revision(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::Unavailable | Class::Timeout);
     asked == Asked::Watch && (is_away || class == Class::Unauthorized)
 }
 
-/// Returns whether a failure requires a pause.
+/// Returns whether the source must pause after this failure.
 ///
-/// A revision that is too old or too new, and an unsupported streaming list or request, are retried
-/// immediately in another way.
+/// No pause is required if the server rejects the revision as too old or too new, or does not support the
+/// request. The source then sends a different request immediately.
 fn must_pause(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::TooManyRequests | Class::ConnectionRefused);

@@ -1,4 +1,6 @@
-//! Properties that must hold at every moment, and after the faults have ended.
+//! Checks the properties that must hold after each step, and after all faults have ended.
+//!
+//! The simulation's `README.md` lists these properties.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,30 +23,33 @@ use crate::{
 
 /// Maximum time for which handlers with a bounded buffer may block the informer.
 ///
-/// A thousand events of at most 200 ms each are queued for the slowest.
+/// The slowest handler has a thousand queued events, and processes each within 200 ms.
 pub(super) const HELD_UP: Duration = Duration::from_secs(600);
 
-/// Maximum time until handlers have received everything.
+/// Maximum time until all handlers have processed their queued events.
 ///
-/// The same number of events is queued for the slowest.
+/// The slowest handler has as many queued events as [`HELD_UP`] assumes.
 const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 
-/// Maximum time until a handler with resyncs receives one.
+/// Maximum time until a handler with a resync period receives a resync.
 ///
-/// The longest period, and the same again for the timer that checks which handlers are due.
+/// It exceeds twice the longest resync period: the informer checks only periodically which handlers are due.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Maximum requests of a source without new faults at once, for all faults that wait for requests (three
-/// times each, a list and a watch, and one retry); further ones are limited by backoff.
+/// Maximum number of requests of a source because of faults that are already pending.
+///
+/// [`PER_MINUTE`] limits the further requests.
 const BURST: usize = 30;
-/// The first pause is at least 0.8 s; only two minutes without failures reset the backoff to it.
+/// Maximum number of further requests of a source per minute, which the backoff ensures.
+///
+/// The first pause is at least 0.8 s. Only two minutes without failures reset the backoff to the first pause.
 const PER_MINUTE: usize = 20;
 
-/// The value of objects that are written again.
+/// Label value of the objects that are written again because they failed to decode.
 const MENDED: u32 = 1_000_000;
 
 impl<K: Stored> World<'_, K> {
-    /// Checks the properties that must hold at every moment.
+    /// Checks the properties that must hold after each step.
     pub(super) fn check_now(&mut self) -> Result<(), Wrong> {
         let snapshot = self.informer.informer.indexer().snapshot();
         check_indices(&snapshot, self.life.setting.reads_each_state())?;
@@ -81,9 +86,11 @@ impl<K: Stored> World<'_, K> {
         self.wire.wrong().map_or(Ok(()), Err)
     }
 
-    /// Checks that an object that failed to decode counts as broken, and is missing from later snapshots.
+    /// Checks that an object that failed to decode is counted as broken, and that later snapshots do not list
+    /// it.
     ///
-    /// Time passes only when the informer is idle.
+    /// A snapshot is later if its virtual time is later. Virtual time advances only when the informer is
+    /// idle.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -110,17 +117,19 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Maximum number of queued changes: the capacity twice, because as many are in transfer to the cache.
+    /// Returns the maximum number of changes that may be queued for the cache.
     ///
-    /// Resyncs and a first list by objects are additional.
+    /// The queue and the transfer to the cache each contain at most the queue's capacity. Two changes per
+    /// object are added for resyncs and, with [`Queue::DeltaFifo`], for a first list.
     fn queue_max(&self) -> usize {
         let objects = NAMES * NAMESPACES.len();
         2 * self.life.setting.capacity + 2 * objects
     }
 
-    /// Checks objects that existed before the informer and have not changed since.
+    /// Checks that a synced cache contains all objects that have not changed since before the informer's
+    /// start.
     ///
-    /// They are cached once it has synced, and were delivered to each handler that has synced.
+    /// Each synced handler must have received these objects.
     fn check_synced(&self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -145,9 +154,10 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Checks the events of a time without changes.
+    /// Waits without changes on the server, and checks the events that handlers receive meanwhile.
     ///
-    /// Handlers with a resync period receive all objects again, other handlers receive nothing.
+    /// A handler with a resync period must receive all objects again. Any other handler must receive no
+    /// event.
     pub(super) async fn check_resyncs(&mut self) -> Result<(), Wrong> {
         let heard = |user: &User<K>| (user.history.events(), user.history.resynced());
         let before: Vec<_> = self.users.iter().map(heard).collect();
@@ -178,16 +188,19 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Ignores a failed read where the faults explain it.
+    /// Returns the error of a failed read of an own write, unless past faults can have caused the failure.
     ///
-    /// Revisions are not ordered after a restore, and a cache that received wrong events can report a wrong
-    /// state.
+    /// Revisions are not ordered after a restore of the server. A cache that received falsified events can
+    /// contain a wrong state.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
         self.outcome.seen.checked("read of an own write");
         if self.harm.is_empty() { read } else { Ok(()) }
     }
 
-    /// Checks that the cache equals, per source, the server's state at the reported revision.
+    /// Checks, for each source, that the cache equals the server's state at the revision that the cache
+    /// reports.
+    ///
+    /// Checks nothing with [`Queue::DeltaFifo`], or after a fault that falsified events.
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -215,7 +228,7 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns the namespaces of the informer's sources; `None` for one over all.
+    /// Returns the namespace of each of the informer's sources; `None` for a source of all namespaces.
     fn namespaces(&self) -> Vec<Option<&'static str>> {
         match self.life.setting.scope {
             Scope::TwoNamespaces => NAMESPACES[..2].iter().copied().map(Some).collect(),
@@ -223,7 +236,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Checks that the number of requests stays within the limits of the backoff.
+    /// Checks that the number of requests sent within `time` stays within the limits of the backoff.
     pub(super) fn check_rate(&self, time: Duration, asked: usize) -> Result<(), Wrong> {
         let minutes = usize::try_from(time.as_secs().div_ceil(60)).unwrap_or(usize::MAX);
         let mut most = BURST + minutes.saturating_mul(PER_MINUTE);
@@ -238,14 +251,15 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// After the faults: checks that the cache reaches the server's state in time.
+    /// Waits after the end of the faults until the cache equals the server's state, for at most `within`.
     ///
-    /// Objects that failed to decode are written again, which corrects them, or ignored.
+    /// If `mends` is `true`, objects that failed to decode are written again, which makes them decodable.
+    /// Otherwise these objects are not compared.
     pub(super) async fn heal(&mut self, within: Duration, mends: bool) -> Result<(), Wrong> {
         let began = Instant::now();
         loop {
             let asked = self.wire.requests();
-            // Brings an idle watch up to date, also with changes from before its start.
+            // A bookmark advances an idle watch to the current revision.
             self.server.faults().send_bookmarks();
             sleep(Duration::from_secs(1)).await;
             self.check_rate(Duration::from_secs(1), self.wire.requests() - asked)?;
@@ -272,7 +286,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Writes the objects that failed to decode again, which corrects them.
+    /// Writes the objects that failed to decode to the server again, which makes them decodable.
     fn write_broken(&mut self) {
         let snapshot = self.informer.informer.indexer().snapshot();
         let broken = truth::broken(&snapshot);
@@ -285,7 +299,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Returns whether every source has reached the server's revision.
+    /// Returns whether every source has reached the server's current revision.
     fn is_newest(&self, snapshot: &Snapshot<K>) -> bool {
         let newest = self.server.revision().to_string();
         let sources = (0..).zip(self.namespaces());
@@ -294,7 +308,9 @@ impl<K: Stored> World<'_, K> {
         revisions.all(|revision| revision.to_string() == newest)
     }
 
-    /// Checks the cache, histories, registrations, own writes, and the overlay.
+    /// Checks the handlers, the reads of own writes, the overlay and the reported comparisons of the cache.
+    ///
+    /// Waits until all handlers have received their events.
     pub(super) async fn check_all(&mut self) -> Result<(), Wrong> {
         let informer = &self.informer.informer;
         let told = timeout(TOLD_WITHIN, informer.handlers_idle()).await;
@@ -337,7 +353,7 @@ impl<K: Stored> World<'_, K> {
         self.check_now()
     }
 
-    /// Checks that a controller that reads the overlay only when woken has read the server's state.
+    /// Checks that the controller which reads the overlay only when notified has read the server's state.
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -387,7 +403,7 @@ impl<K: Stored> World<'_, K> {
     }
 }
 
-/// Checks that the indices match the objects of the same snapshot.
+/// Checks that the indexes of a snapshot match the objects of the same snapshot.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
     // Index functions that read the whole object can't index broken objects.

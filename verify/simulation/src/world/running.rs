@@ -1,4 +1,4 @@
-//! [`Running`]: an informer with the setting of its life, and the task that runs it.
+//! Starts the informer of a simulated run, with a task that runs it and a task that observes it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::{
     wire::{Watched, Wire},
 };
 
-/// An informer and the task that runs it.
+/// A started informer, its overlay, and the tasks that run and observe the informer.
 pub(super) struct Running<K> {
     sampler: Sampler,
     pub(super) informer: SharedInformer<K>,
@@ -34,7 +34,7 @@ pub(super) struct Running<K> {
     pub(super) edges: JoinSet<Seen>,
 }
 
-/// Samples the state of an informer.
+/// Metrics provider that keeps the informer's sampler, which reports the number of queued changes.
 #[derive(Clone, Default)]
 struct Sampler(Arc<Mutex<Option<InformerSampler>>>);
 
@@ -49,14 +49,14 @@ impl Metrics for Sampler {
     }
 }
 
-/// Ignores all metrics.
+/// Metrics of an informer that ignore all observations.
 struct Unheard;
 
 impl InformerMetrics for Unheard {
     fn observe(&self, _: Observed) {}
 }
 
-/// Creates and starts an informer.
+/// Creates an informer with these settings, with a planted bug if `bug` is set, and starts it.
 pub(super) fn start<K: Stored>(
     setting: &Setting,
     bug: Option<Bug>,
@@ -146,7 +146,7 @@ impl<K: Stored> Running<K> {
     }
 }
 
-/// Records the activities of the informer's sources until it has ended.
+/// Counts the transitions between activities of the informer's sources until the informer has stopped.
 async fn note_edges(mut status: StatusReader) -> Seen {
     let mut seen = Seen::default();
     let mut before: BTreeMap<usize, Activity> = BTreeMap::new();

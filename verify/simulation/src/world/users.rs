@@ -1,4 +1,4 @@
-//! Actions of the informer's users: handlers, indexes, writes and reads of own writes.
+//! Performs the actions of the informer's users: handlers, indexes, writes, and reads of own writes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,13 +15,13 @@ use crate::{
     stored::Stored,
 };
 
-/// The index that is added and removed.
+/// Name of the index that users add and remove while the informer runs.
 pub(super) const LATE_INDEX: &str = "third";
 
-/// Timeout of reads of own writes: until the end of the life.
+/// Timeout of the waits for own writes. It is longer than a simulated run.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
-/// A registered handler.
+/// A registered event handler, with its settings and its recorded events.
 pub(super) struct User<K> {
     pub(super) handler: Handler,
     pub(super) history: History,
@@ -29,12 +29,14 @@ pub(super) struct User<K> {
 }
 
 impl<K: Stored> User<K> {
-    /// Returns whether this handler can block the informer when its buffer is full.
+    /// Returns whether the handler blocks the informer when its buffer is full.
     pub(super) fn holds_up(&self) -> bool {
         self.handler.bound().is_some()
     }
 
-    /// Maximum number of queued notifications after the sync, including the one being delivered.
+    /// Returns the maximum number of notifications that may be queued for the handler after its initial sync.
+    ///
+    /// The notification that the handler is processing counts as queued.
     pub(super) fn depth_max(&self) -> usize {
         let telling = 1;
         match self.handler.buffer {
@@ -116,7 +118,7 @@ impl<K: Stored> World<'_, K> {
         if self.users.len() < 2 {
             return Ok(());
         }
-        // The first handler stays, so that one of them has received everything.
+        // The first handler stays, so that one handler receives the events of all objects.
         let user = self.users.remove(1 + number % (self.users.len() - 1));
         let removed = super::timeout(super::STOPS_WITHIN, user.registration.remove());
         if super::sound(removed).await?.is_err() {
@@ -206,7 +208,7 @@ impl<K: Stored> World<'_, K> {
         let informer = self.informer.informer.clone();
         let name = key.object_name();
         self.reads.spawn(async move {
-            // It may be created again under its name; the uid distinguishes them.
+            // A new object may have the same name, but it has another UID.
             let gone = informer.wait_for_deleted(&name, &*uid, FOR_EVER).await;
             if gone.is_ok() && !informer.has_synced() {
                 return Err(format!(

@@ -1,6 +1,7 @@
-//! [`Woken`]: a controller's view of the overlay.
+//! Simulates a controller that reads the overlay only when it is notified.
 //!
-//! It reads an object when an event or an expiry names it, or after its own write, and at no other time.
+//! The controller reads an object when an event or an expired overlay entry names the object, and after its
+//! own write of the object.
 
 use std::sync::Arc;
 
@@ -48,12 +49,12 @@ impl<K: Stored> Woken<K> {
         Self { view, _task: task }
     }
 
-    /// Reads an object after its own write.
+    /// Reads an object from the overlay, after the controller's own write of the object.
     pub(super) fn wrote(&self, name: &ObjectName) {
         self.view.look(name);
     }
 
-    /// Returns the states that it has read.
+    /// Returns the last object states that the controller has read.
     pub(super) fn states(&self) -> States {
         self.view.read.lock().clone()
     }

@@ -1,8 +1,7 @@
-//! Reads the Go types of a proto package: struct tags, and types with a method `MarshalJSON`.
+//! Reads the struct tags and the `MarshalJSON` methods of the Go types in a proto package.
 //!
-//! It requires the format of gofmt, which Kubernetes enforces.
-//!
-//! Guarantees: a field with a protobuf number is read completely, or is an error.
+//! The Go sources must have the format of gofmt, which Kubernetes enforces. A field with a protobuf number is
+//! read completely, or results in an error.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,19 +10,19 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::proto::ProtoField;
 
-/// The sources of one Go package. They are read on first use.
+/// Source text of one Go package, which is read on first use.
 pub(super) struct Package {
     folder: PathBuf,
     text: Option<String>,
 }
 
-/// One field of a struct.
+/// A field of a Go struct: its JSON tag, and whether its type is a pointer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GoField {
-    /// The name in the JSON tag; `None` if it is empty.
+    /// Name in the JSON tag; `None` if the name is empty.
     pub(super) json_name: Option<String>,
     pointer: bool,
-    /// The options after the name.
+    /// Options in the JSON tag, such as `omitempty`.
     json_options: Vec<String>,
 }
 
@@ -40,7 +39,7 @@ impl Package {
         }
     }
 
-    /// Returns the text of all files, without tests and generated files.
+    /// Returns the text of all Go files of the package, without tests and generated files.
     fn text(&mut self) -> Result<&str> {
         if self.text.is_none() {
             let mut text = String::new();
@@ -63,7 +62,7 @@ impl Package {
         Ok(self.text.as_deref().unwrap_or_default())
     }
 
-    /// Returns whether a type has a method `MarshalJSON`.
+    /// Returns whether a Go type has a method `MarshalJSON`.
     pub(super) fn writes_json(&mut self, type_name: &str) -> Result<bool> {
         let text = self.text()?;
         let ends = [
@@ -74,13 +73,13 @@ impl Package {
         Ok(methods.any(|line| ends.iter().any(|end| line.contains(end))))
     }
 
-    /// Returns whether a type is a named slice.
+    /// Returns whether a Go type is a named slice.
     pub(super) fn is_list(&mut self, type_name: &str) -> Result<bool> {
         let start = format!("type {type_name} []");
         Ok(self.text()?.lines().any(|line| line.starts_with(&start)))
     }
 
-    /// Returns the fields of a struct that protobuf includes, by number.
+    /// Returns the fields of a Go struct that have a protobuf number, by number.
     pub(super) fn fields(&mut self, type_name: &str) -> Result<BTreeMap<u32, GoField>> {
         let start = format!("type {type_name} struct {{");
         let mut fields = BTreeMap::new();
@@ -107,8 +106,10 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns the rule by which JSON has the field if its protobuf value is absent or zero: `"inline"`, `"sent"`,
-    /// `"nullable"` and so on, as the table of messages writes it.
+    /// Returns the rule by which JSON contains the field if its protobuf value is absent or zero.
+    ///
+    /// The table of messages contains these rules, such as `inline`, `sent` or `nullable`. Its header
+    /// explains them.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {
@@ -128,7 +129,9 @@ impl GoField {
     }
 }
 
-/// Returns the number and tags of a field, or `None` for a blank line or an embedded type without a number.
+/// Parses a line of a Go struct, and returns the protobuf number and the tags of the field.
+///
+/// Returns `None` for a line without tags, and for an embedded `TypeMeta`.
 fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     let Some((declared, tags)) = line.split_once('`') else {
         return Ok(None);
@@ -156,7 +159,7 @@ fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     Ok(Some((number.parse()?, field)))
 }
 
-/// Returns the value of a key in the tags of a field.
+/// Returns the value of a key in the struct tags of a field; `None` if the key is absent.
 fn tag<'a>(tags: &'a str, key: &str) -> Option<&'a str> {
     let start = tags.find(&format!("{key}:\""))? + key.len() + 2;
     tags[start..].split('"').next()

@@ -1,40 +1,40 @@
-//! Parses `generated.proto` files, in the format of go-to-protobuf: flat messages with optional, repeated and
-//! map fields.
+//! Parses `generated.proto` files in the format of go-to-protobuf.
 //!
-//! Guarantees: a line in a message that is neither a field nor a comment is an error, so no field is omitted.
+//! These files contain flat messages with optional, repeated and map fields. A line in a message that is
+//! neither a field nor a comment is an error, so no field is omitted.
 
 use anyhow::{Context as _, Result, ensure};
 
-/// One proto file.
+/// The package name and the messages of a proto file.
 #[derive(Debug)]
 pub(super) struct ProtoFile {
     pub(super) package: String,
-    /// The messages: full name and fields.
+    /// Full name and fields of each message.
     pub(super) messages: Vec<(String, Vec<ProtoField>)>,
 }
 
-/// One field of a message.
+/// A field of a protobuf message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProtoField {
     pub(super) number: u32,
     pub(super) name: String,
-    /// The type as in the table: `[]x` for a repeated field, `{}x` for a map; messages have full names.
+    /// Type of the field: `[]x` for a repeated field, `{}x` for a map. Message types have full names.
     pub(super) value: String,
 }
 
 impl ProtoField {
-    /// Returns the type of the value, of the items of a list or of the values of a map.
+    /// Returns the type of the field's value, of the items of a list, or of the values of a map.
     pub(super) fn inner(&self) -> &str {
         self.value.trim_start_matches("[]").trim_start_matches("{}")
     }
 
-    /// Returns whether it is a single message: not a list, a map or a scalar.
+    /// Returns whether the field is a single message, not a list, a map or a scalar.
     pub(super) fn is_message(&self) -> bool {
         self.value.contains('.') && !self.value.starts_with(['[', '{'])
     }
 }
 
-/// Parses the package and the messages of a file.
+/// Parses the package name and the messages of a proto file.
 pub(super) fn parse(text: &str) -> Result<ProtoFile> {
     let package = text
         .lines()
@@ -64,7 +64,9 @@ pub(super) fn parse(text: &str) -> Result<ProtoFile> {
     })
 }
 
-/// Parses `optional string name = 1;`, `repeated X xs = 2;` or `map<string, X> xs = 3;`.
+/// Parses the line of a field.
+///
+/// The line has the form `optional string name = 1;`, `repeated X xs = 2;` or `map<string, X> xs = 3;`.
 fn field(line: &str, package: &str) -> Result<ProtoField> {
     let (declared, number) = line
         .strip_suffix(';')

@@ -1,4 +1,6 @@
-//! Tests with a small invented release: two proto files and their Go types.
+//! Tests of the protobuf message table that `cargo xtask kinds` writes.
+//!
+//! The input is an invented Kubernetes release of two proto files and the Go structs of their messages.
 
 use super::*;
 

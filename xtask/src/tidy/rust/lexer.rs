@@ -1,14 +1,16 @@
-//! Distinguishes code, comments and literals of a Rust file. It recognizes only comments and quotes.
+//! Distinguishes the code, comments and literals of a Rust file.
+//!
+//! The lexer recognizes comments and quoted literals only. It does not split code into tokens.
 
 use std::ops::Range;
 
-/// The class of a range of a Rust file.
+/// Class of a byte range in a Rust file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Code,
-    /// `//` to the end of the line, or `/* … */`, nested.
+    /// A comment: `//` to the end of the line, or `/* … */` with nested comments.
     Comment,
-    /// A string, character or byte literal with its quotes.
+    /// A string, character or byte literal, including its quotes.
     Literal,
 }
 
@@ -17,7 +19,9 @@ pub(super) struct Span {
     pub(super) class: Class,
 }
 
-/// Splits a text into spans without gaps. An unclosed literal extends to the end.
+/// Splits `text` into adjacent spans that cover all of it.
+///
+/// An unclosed literal or block comment extends to the end of `text`.
 pub(super) fn spans(text: &str) -> Vec<Span> {
     let bytes = text.as_bytes();
     let (mut at, mut spans) = (0, Vec::new());
@@ -73,7 +77,9 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Returns the length including the closing quote. A backslash escapes the next byte.
+/// Returns the length of the literal at the start of `rest`, including both quotes.
+///
+/// A backslash escapes the next byte.
 fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {
@@ -86,7 +92,7 @@ fn quoted(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// Returns the length of a character literal, or `None` for a lifetime.
+/// Returns the length of the character literal at the start of `rest`, or `None` for a lifetime.
 fn character(rest: &[u8]) -> Option<usize> {
     match rest {
         [_, b'\\', ..] => Some(quoted(rest, b'\'')),
@@ -103,7 +109,9 @@ fn character(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length of `r"…"`, `r#"…"#`, `br"…"` or `cr"…"`, or `None` for other code.
+/// Returns the length of the raw string literal at the start of `rest`, or `None` for other code.
+///
+/// Supported are `r"…"`, `r#"…"#`, and the prefixes `br` and `cr`.
 fn raw_string(rest: &[u8]) -> Option<usize> {
     let prefix = match rest {
         [b'r', ..] => 1,

@@ -1,4 +1,6 @@
-//! Finds the public signatures in a stream of tokens.
+//! Finds the public signatures in the tokens of a Rust file.
+//!
+//! The module does not check which names the signatures contain.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,7 +10,7 @@ use crate::tidy::rust::Token;
 /// Keywords that can be between `pub` and `fn`.
 const QUALIFIERS: [&str; 4] = ["async", "const", "unsafe", "extern"];
 
-/// Returns the tokens without attributes, because names in derives and lints are not part of a signature.
+/// Returns the tokens without attributes, because a signature does not include derives and lints.
 pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     let (mut at, mut kept) = (0, Vec::with_capacity(tokens.len()));
     while at < tokens.len() {
@@ -23,8 +25,9 @@ pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// Returns the range of each public signature. It starts at `use` for a re-export, otherwise at the keyword
-/// or the name of the item.
+/// Returns the token range of each public signature and of each header of a `From` or `TryFrom` impl.
+///
+/// A range starts at the keyword of the item, such as `fn` or `use`, or at the name of a field.
 pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     let private = private_types(tokens);
     let mut ranges = Vec::new();
@@ -43,7 +46,9 @@ pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns the names that a `use` tree binds. `_` binds none.
+/// Returns the names that a `use` declaration binds. `tree` contains its tokens after `use`.
+///
+/// A name `_` and a glob bind no name.
 pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     let last = |at: usize| matches!(text(tree, at + 1), "" | "," | "}");
     let mut names = Vec::new();
@@ -57,7 +62,7 @@ pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// Adds the signature of the item whose `pub` is before `start`.
+/// Adds the signature of a public item to `ranges`. `start` is the position after the keyword `pub`.
 fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     let mut keyword = start;
     while QUALIFIERS.contains(&text(tokens, keyword)) && text(tokens, keyword + 2) != ":" {
@@ -79,7 +84,9 @@ fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Adds the signatures in the body of a trait, without the bodies of provided methods.
+/// Adds the signature of each item in a trait to `ranges`. `body` is the position of the trait's `{`.
+///
+/// The bodies of provided methods are skipped.
 fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     let close = closing(tokens, body);
     let mut at = body + 1;
@@ -104,7 +111,7 @@ fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns whether a header of an impl is `From` or `TryFrom` for a type that is not private to the file.
+/// Returns whether `header` belongs to an impl of `From` or `TryFrom` for a type outside of `private`.
 fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     let converts = header
         .windows(2)
@@ -116,7 +123,7 @@ fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     converts && !target.any(|token| private.contains(token.text))
 }
 
-/// Types that this file declares without a bare `pub`.
+/// Returns the names of the types that the file declares without a plain `pub`.
 fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     tokens
         .iter()
@@ -127,7 +134,7 @@ fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Returns the position of the first of these signs after `start`, outside of brackets.
+/// Returns the position of the first token in `signs` after `start`. Tokens inside brackets are skipped.
 fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(start) {
@@ -143,7 +150,7 @@ fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     tokens.len()
 }
 
-/// Returns the position after the bracket that closes the one at `open`.
+/// Returns the position after the bracket that closes the bracket at `open`.
 fn closing(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {

@@ -1,4 +1,4 @@
-//! A response as its chunks came.
+//! Reads HTTP responses with their chunk boundaries, from recordings and from servers.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -16,14 +16,14 @@ pub(crate) enum Protocol {
 
 pub(crate) struct Wire {
     pub(crate) protocol: Protocol,
-    /// Those that do not differ from one response to the next.
+    /// Header lines in lower case, without those that differ between responses. Empty for HTTP/2.
     pub(crate) headers: BTreeSet<String>,
-    /// Chunks of HTTP/1.1, or DATA frames.
+    /// Chunks of the body in HTTP/1.1, or DATA frames in HTTP/2.
     pub(crate) chunks: Vec<Vec<u8>>,
 }
 
 impl Wire {
-    /// A file of `captures/`.
+    /// Reads the recorded response of this name from `captures/`.
     pub(crate) fn captured(name: &str) -> Wire {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/captures");
         let file = std::fs::File::open(folder.join(format!("{name}.http.gz"))).unwrap();
@@ -32,7 +32,7 @@ impl Wire {
         Wire::parse(&bytes)
     }
 
-    /// What a server answers over HTTP/1.1, until it has ended.
+    /// Requests `path` from the server at `uri` over HTTP/1.1, and returns the response after its end.
     pub(crate) async fn ask(uri: &str, path: &str, accept: &str) -> Wire {
         let address = uri.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).await.unwrap();

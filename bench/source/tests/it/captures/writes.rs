@@ -1,10 +1,10 @@
-//! What Go's encoders write, read back from the bytes of a body; and what a body looks like.
+//! Reconstructs the writes of Go's encoders from the bytes of a body, and describes the form of a body.
 
 use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 
-/// The form of a body.
+/// The encoding of a response body, and whether it is a list or the events of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     JsonList,
@@ -13,11 +13,12 @@ pub(crate) enum Body {
     ProtobufEvents,
 }
 
-/// One call of `Write`, or several that are short.
+/// One write of Go's encoder to the response, or several short writes in a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) bytes: usize,
-    /// A watch flushes behind an event if no other waits.
+    /// Whether the server may flush after this write. A watch flushes after an event if no other event is
+    /// queued.
     pub(crate) may_flush: bool,
 }
 
@@ -32,7 +33,8 @@ impl Body {
     pub(crate) fn writes(self, body: &[u8]) -> Vec<Write> {
         match self {
             Body::JsonList => {
-                // Commas are writes of their own, and what stands around the items are short ones.
+                // Each comma is a separate write. The writes before the first item and after the last item
+                // are short.
                 let items = items(body);
                 let mut writes = Vec::new();
                 let mut at = 0;
@@ -83,8 +85,10 @@ impl Body {
         }
     }
 
-    /// What stands around objects, and the start of each kind of object; a revision is `R`, a token `T`.
-    /// Protobuf is compared by its message types elsewhere.
+    /// Returns the JSON around the objects, and the start of each object.
+    ///
+    /// Values that differ between servers are replaced by constants. The set is empty for protobuf, which
+    /// `binary.rs` tests.
     pub(crate) fn shape(self, body: &[u8]) -> BTreeSet<String> {
         match self {
             Body::ProtobufList | Body::ProtobufEvents => BTreeSet::new(),
@@ -115,21 +119,21 @@ impl Body {
     }
 }
 
-/// The type of an event in JSON.
+/// Returns the type of a watch event in JSON, such as `ADDED`.
 pub(crate) fn event_type(event: &[u8]) -> &str {
     let text = event.strip_prefix(br#"{"type":""#).unwrap();
     let end = text.iter().position(|byte| *byte == b'"').unwrap();
     std::str::from_utf8(&text[..end]).unwrap()
 }
 
-/// The names of an object's members up to its metadata.
+/// Returns the JSON of an object up to the name of its `metadata` member.
 fn head(object: &[u8]) -> String {
     let text = std::str::from_utf8(object).unwrap();
     let end = text.find(r#""metadata":{""#).unwrap();
     format!("{}metadata", &text[..end])
 }
 
-/// Replaces what differs from server to server.
+/// Replaces the values of `resourceVersion`, `continue` and `remainingItemCount` by constants.
 fn masked(text: &str) -> String {
     let mut out = text.to_owned();
     for (name, mark) in [
@@ -151,7 +155,7 @@ fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     body.split_inclusive(|byte| *byte == b'\n')
 }
 
-/// Where the items of a list are.
+/// Returns the byte range of each item of a JSON list.
 fn items(body: &[u8]) -> Vec<std::ops::Range<usize>> {
     #[derive(serde::Deserialize)]
     struct List<'a> {
@@ -167,7 +171,7 @@ fn items(body: &[u8]) -> Vec<std::ops::Range<usize>> {
     list.items.into_iter().map(range).collect()
 }
 
-/// Fields that are not read yet.
+/// Reads fields from the start of these protobuf bytes, and removes them.
 struct Protobuf<'a>(&'a [u8]);
 
 impl Protobuf<'_> {
@@ -184,7 +188,8 @@ impl Protobuf<'_> {
         }
     }
 
-    /// The length of a field whose value follows.
+    /// Reads the tag of field `number` and the length of its value. Returns the length. The value is read
+    /// next.
     fn head(&mut self, number: usize) -> usize {
         assert_eq!(self.varint(), number << 3 | 2);
         self.varint()

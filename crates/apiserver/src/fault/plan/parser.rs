@@ -1,6 +1,6 @@
-//! Parses the elements of a plan's statements one by one.
+//! Parses the elements of a fault plan's statements, such as words, numbers and durations.
 //!
-//! Guarantees: an element that does not match is not consumed, and the error contains its position.
+//! Guarantees: an unexpected token is not consumed, and the error contains the position of the token.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -10,7 +10,9 @@ use super::token::{Kind, PlanToken};
 use super::{Mistake, Parsed};
 use crate::fault::rule::Share;
 
-/// Maximum delay or refusal period in a plan; a longer one is rejected, because times must not overflow.
+/// Maximum length of a delay or of a refusal period in a fault plan.
+///
+/// A longer period is rejected, because an addition to the current time must not overflow.
 const PERIOD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads the tokens of a fault plan one by one.
@@ -20,12 +22,12 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Creates a parser for tokens that end with [`Kind::End`], which is never consumed.
+    /// Creates a parser. The last of `tokens` must be [`Kind::End`], which is never consumed.
     pub(super) fn new(tokens: Vec<PlanToken<'a>>) -> Parser<'a> {
         Parser { tokens, next: 0 }
     }
 
-    /// Consumes the next token.
+    /// Consumes the next token, unless it is [`Kind::End`].
     pub(super) fn skip(&mut self) {
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
@@ -42,7 +44,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Consumes the next token if it is this word; returns whether it was.
+    /// Consumes the next token if it is the word `word`, and returns whether it was.
     pub(super) fn takes(&mut self, word: &str) -> bool {
         let comes = self.peek().word() == Some(word);
         if comes {
@@ -69,7 +71,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a name, quoted or not; `what` describes the name in an error message.
+    /// Parses a name with or without quotes. Error messages use `what` as a description of the name.
     pub(super) fn name(&mut self, what: &str) -> Parsed<String> {
         let name = match self.peek().kind {
             Kind::PlanToken(word) => word.to_owned(),
@@ -118,7 +120,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Consumes `name=value` if it is the next token; returns its position and the value.
+    /// Consumes a token `name=value`, and returns its byte offset and the value.
+    ///
+    /// Any other token is not consumed, and the result is `None`.
     pub(super) fn setting(&mut self, name: &str) -> Option<(usize, &'a str)> {
         let token = self.peek();
         let value = token.word()?.strip_prefix(name)?.strip_prefix('=')?;
@@ -127,7 +131,9 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Parses a percentage such as `2.5%`: at most 100, with at most four decimals.
+/// Parses a percentage such as `2.5%`.
+///
+/// Returns `None` for more than 100%, for more than four decimals, and for any other text.
 pub(super) fn share(word: &str) -> Option<Share> {
     let number = word.strip_suffix('%')?;
     let (percent, decimals) = number.split_once('.').unwrap_or((number, "0"));
@@ -141,6 +147,8 @@ pub(super) fn share(word: &str) -> Option<Share> {
 }
 
 /// Parses a duration such as `200ms`, `5s`, `2m` or `1h`.
+///
+/// Returns `None` if the duration exceeds [`PERIOD_MAX`], and for any other text.
 fn period(word: &str) -> Option<Duration> {
     let digits = word.find(|character: char| !character.is_ascii_digit())?;
     let (number, unit) = word.split_at(digits);

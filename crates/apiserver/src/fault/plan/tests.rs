@@ -1,11 +1,12 @@
-//! The grammar, its printed form, and its error messages.
+//! Tests of the fault-plan parser: the accepted grammar, the printed form of statements, and the error
+//! messages.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::parse;
 
-/// Parses a plan and prints one statement per line.
+/// Parses a fault plan and returns its statements as text, one per line, or the message of the parse error.
 fn printed(plan: &str) -> String {
     match parse(plan) {
         Ok(statements) => {
@@ -20,7 +21,7 @@ fn check(plan: &str, expected: &Expect) {
     expected.assert_eq(&printed(plan));
 }
 
-/// Every word of the grammar.
+/// A fault plan that contains every kind of fault, event selection, limit and action of the grammar.
 const EVERYTHING: &str = r#"
     seed 17
     list pods: 429 retry-after=2 x3; get *: 503; * *: 429 plain; watch pods: 504 too-large

@@ -1,13 +1,14 @@
-//! Tokens of a plan: words, punctuation and quoted text.
+//! Splits the text of a fault plan into tokens: words, punctuation and quoted text.
 //!
-//! Guarantees: every token has its byte offset; a list of tokens ends with [`Kind::End`].
+//! Guarantees: every token records its byte offset in the plan; the list of tokens ends with [`Kind::End`].
+//! This module does not check the order of the tokens.
 
 use std::fmt;
 
 use super::{Mistake, Parsed};
 use crate::fault::matching::Word;
 
-/// One token of a fault plan.
+/// One token of a fault plan (a word, quoted text, punctuation, or the end) with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlanToken<'a> {
     pub(super) kind: Kind<'a>,
@@ -18,15 +19,15 @@ pub(super) struct PlanToken<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
     PlanToken(&'a str),
-    /// Quoted text with JSON's escapes.
+    /// Decoded content of a text in double quotes: the quotes are removed and JSON's escapes are replaced.
     Text(String),
     Colon,
-    /// A semicolon or the end of a line.
+    /// A semicolon or a newline, which ends a statement.
     Separator,
     End,
 }
 
-/// Splits a fault plan into tokens; a comment extends from `#` to the end of its line.
+/// Splits a fault plan into tokens, and skips comments, which extend from `#` to the end of the line.
 pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -68,7 +69,9 @@ pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     Ok(tokens)
 }
 
-/// Returns the length of the quoted text at the start of `rest`, including the quotes.
+/// Returns the length in bytes of the quoted text at the start of `rest`, including both quotes.
+///
+/// Returns `None` if the closing quote is missing.
 fn quoted(rest: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, byte) in rest.bytes().enumerate().skip(1) {
@@ -83,7 +86,7 @@ fn quoted(rest: &str) -> Option<usize> {
 }
 
 impl<'a> PlanToken<'a> {
-    /// Returns the word of a token that is a word.
+    /// Returns the text of a word token, or `None` for any other token.
     pub(super) fn word(&self) -> Option<&'a str> {
         match self.kind {
             Kind::PlanToken(word) => Some(word),

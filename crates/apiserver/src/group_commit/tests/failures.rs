@@ -1,10 +1,11 @@
-//! Tests of writes to a full disk, a loss of power, and a failing batch.
+//! Tests that writes stay consistent on a full disk, after a loss of power, and after a failed batch.
 
 use super::*;
 
-/// The disk is full from the nth call on, for every n that a write reaches.
+/// Repeats a write on a disk that is full from the `n`th disk call on, with increasing `n` until the write
+/// succeeds.
 ///
-/// Each time the write is rejected, nothing of it is visible, and later writes are not affected.
+/// Each failed write is rejected and stays invisible, and later writes are not affected.
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_rejects_writes_and_loses_none() {
     let scratch = Scratch::new("full");
@@ -55,9 +56,9 @@ async fn a_full_disk_rejects_writes_and_loses_none() {
     assert_eq!(stored(&server)[1], ("kept".to_owned(), value.to_string()));
 }
 
-/// The power fails at each call of a write, and after its acknowledgement.
+/// Simulates a loss of power during the disk calls of a write, or after its acknowledgement.
 ///
-/// Any unsynced sectors may be on the disk.
+/// Any part of the unsynced sectors may remain on the disk.
 #[test]
 fn acknowledged_writes_survive_a_loss_of_power() {
     let (medium, scratch) = (Medium::sound(), Scratch::new("power"));

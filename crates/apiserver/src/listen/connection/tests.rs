@@ -1,4 +1,4 @@
-//! One connection in memory and in virtual time: which peers are disconnected, and when.
+//! Tests of the limits at which the server disconnects a peer, with an in-memory connection and virtual time.
 
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioExecutor;
@@ -9,12 +9,14 @@ use tokio::time::Instant;
 use super::*;
 use crate::listen::connection_stall::STALL_TIMEOUT;
 
-/// Returns a connection to a server, and the task that serves it.
+/// Returns the client's end of a connection to a server with 2,000 pods, and the task that serves the
+/// connection.
 fn connected() -> (DuplexStream, JoinSet<()>) {
     connected_by(1024 * 1024)
 }
 
-/// As [`connected`], with at most `bytes` bytes in transit.
+/// Returns the same as [`connected`], for a connection that buffers at most `bytes` unread bytes per
+/// direction.
 fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     let (client, io) = tokio::io::duplex(bytes);
     let pods = (0..2_000).map(|nth| {
@@ -25,7 +27,7 @@ fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     (client, serve(server, io))
 }
 
-/// Serves one end of a connection.
+/// Starts a task that serves the server's end of a connection, and returns the task.
 fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
     let (alive, _ended) = Alive::new();
     let mut tasks = JoinSet::new();
@@ -39,7 +41,8 @@ fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
     tasks
 }
 
-/// The start of an HTTP/2 connection: a complete request on stream 1, and nothing more.
+/// Returns the first bytes of an HTTP/2 client: the preface, empty settings, and a complete request on stream
+/// 1.
 fn http2_request(path: &str) -> Vec<u8> {
     let mut head = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
     head.extend_from_slice(path.as_bytes());
@@ -50,7 +53,8 @@ fn http2_request(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Returns what the server sends before it disconnects, and the seconds until then.
+/// Returns the data that the server sends before it disconnects, and the number of seconds until it
+/// disconnects.
 async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
     let began = Instant::now();
     let mut answer = Vec::new();
@@ -291,7 +295,7 @@ async fn a_stream_whose_last_chunk_is_not_read_is_reset() {
     );
 }
 
-/// A frame of HTTP/2.
+/// Returns the bytes of one HTTP/2 frame.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut bytes = length[1..].to_vec();

@@ -1,4 +1,4 @@
-//! Creation, content and size of the database file.
+//! Tests the creation, the content and the size of the database file.
 
 use std::fs;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ fn removal(key: &str, revision: u64) -> Write {
     }
 }
 
-/// Opens the directory and returns its keys and revision.
+/// Opens the directory and returns the collection and key of every stored object, and the revision.
 fn found(scratch: &Scratch) -> (Vec<String>, u64) {
     let mut keys = Vec::new();
     let revision = scratch.open().load(|stored| {
@@ -72,7 +72,7 @@ fn found(scratch: &Scratch) -> (Vec<String>, u64) {
 fn a_closed_directory_is_unlocked_while_a_copy_of_its_lock_file_is_open() {
     let scratch = Scratch::new("copied-lock");
     let lock = take(&scratch.0).unwrap();
-    // As in a process between its fork and its exec.
+    // A child process has such a copy between its fork and its exec.
     let _copy = lock.0.try_clone().unwrap();
     drop(lock);
     take(&scratch.0).unwrap();

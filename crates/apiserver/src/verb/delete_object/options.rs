@@ -1,7 +1,8 @@
-//! Parses `DeleteOptions`.
+//! Parses `DeleteOptions`, and checks their preconditions.
 //!
-//! Guarantees: contradictory or malformed options are rejected with Kubernetes' messages; a negative grace period is
-//! the shortest one.
+//! Guarantees:
+//! - malformed or contradictory options are rejected with Kubernetes' messages;
+//! - a negative grace period becomes one second, as in Kubernetes.
 
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) revision: Option<String>,
     propagation: Option<Propagation>,
     pub(crate) dry_run: bool,
-    /// The deprecated form, which changes the status code.
+    /// The deprecated option `orphanDependents`; the value `false` changes the status code of the response.
     orphan_dependents: Option<bool>,
 }
 
@@ -30,7 +31,9 @@ enum Propagation {
 }
 
 impl DeleteOptions {
-    /// Options for the object with this uid; dependents are left to a garbage collector.
+    /// Returns options with the precondition `uid` and the propagation policy `Background`.
+    ///
+    /// The server does not delete dependents.
     pub(crate) fn in_background(uid: &str) -> DeleteOptions {
         DeleteOptions {
             uid: Some(uid.to_owned()),
@@ -39,7 +42,12 @@ impl DeleteOptions {
         }
     }
 
-    /// Parses a `DeleteOptions` body, or query parameters of the same names.
+    /// Parses the options from the JSON of a `DeleteOptions` body, or of query parameters with the same
+    /// names.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 400 error for malformed options, and a 422 error for contradictory or unsupported options.
     pub(crate) fn parse(options: &Value) -> Result<DeleteOptions, ApiError> {
         check_kind(options)?;
         let mut errors = Vec::new();
@@ -98,7 +106,7 @@ impl DeleteOptions {
         })
     }
 
-    /// The status code for an object that is marked but not removed.
+    /// Returns the HTTP status code of the response for an object that is marked but not removed.
     pub(crate) fn marked_code(&self) -> u16 {
         if self.orphan_dependents == Some(false) {
             202
@@ -107,7 +115,11 @@ impl DeleteOptions {
         }
     }
 
-    /// Checks the preconditions against the stored object.
+    /// Checks the preconditions on uid and revision against the stored object.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 409 error if a precondition does not hold.
     pub(super) fn check(
         &self,
         subject: Subject<'_>,
@@ -132,7 +144,9 @@ impl DeleteOptions {
         Ok(())
     }
 
-    /// The finalizers of the object while it waits for removal.
+    /// Returns the finalizers that the object has after it is marked for deletion.
+    ///
+    /// The propagation policy adds or removes `foregroundDeletion` and `orphan`.
     pub(crate) fn finalizers(&self, object: &Object) -> Vec<String> {
         const FOREGROUND: &str = "foregroundDeletion";
         const ORPHAN: &str = "orphan";
@@ -152,7 +166,7 @@ impl DeleteOptions {
     }
 }
 
-/// Checks that a body with a kind is a `DeleteOptions` of any group.
+/// Checks that the `kind`, if present, is `DeleteOptions`; its API group is not checked.
 fn check_kind(options: &Value) -> Result<(), ApiError> {
     match options["kind"].as_str() {
         None | Some("" | "DeleteOptions") => Ok(()),
@@ -167,7 +181,11 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Decodes an optional member as Go does.
+/// Reads an optional member; `null` and an empty string count as absent.
+///
+/// # Errors
+///
+/// Returns a 400 error in the wording of Go's decoder if `read` does not accept the value.
 fn typed<T>(
     options: &Value,
     member: &str,

@@ -1,7 +1,9 @@
-//! The body of a list, written in chunks while it is read.
+//! Writes the body of a list in chunks, while the client reads the body.
 //!
-//! Guarantees: at most one chunk of [`CHUNK_BYTES`] and one object are in memory in addition to the shared stored
-//! objects; all lists in transfer share the [`ResponseBudget`].
+//! Guarantees:
+//! - in addition to the stored objects, which are shared, at most one chunk of [`CHUNK_BYTES`] and one object
+//!   are in memory;
+//! - the memory of all lists in transfer is limited by the [`ResponseBudget`].
 
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::table::Table;
 
-/// The chunks of one list.
+/// An iterator over the chunks of the body of one list.
 struct Chunks {
     head: Option<Vec<u8>>,
     entries: std::vec::IntoIter<Arc<Entry>>,
@@ -28,12 +30,14 @@ struct Chunks {
     representation: Representation,
     table: Table,
     first: bool,
-    /// The rest of a chunk that contains a long object.
+    /// The unsent part of a chunk that contains a long object.
     rest: Bytes,
 }
 
 impl Chunks {
-    /// Returns the chunk, or its first part.
+    /// Returns the chunk, or its first part if the chunk is longer than twice [`CHUNK_BYTES`].
+    ///
+    /// The remaining part is kept in `rest`.
     fn begin(&mut self, chunk: Vec<u8>) -> Bytes {
         if chunk.len() <= 2 * CHUNK_BYTES {
             return chunk.into();
@@ -43,7 +47,11 @@ impl Chunks {
     }
 }
 
-/// The body of a page.
+/// Returns the body of a page, and reserves its memory in the budget.
+///
+/// # Errors
+///
+/// Returns a 429 error if the budget is exhausted.
 pub(crate) fn write(
     budget: &Arc<ResponseBudget>,
     resource: &Arc<Resource>,
@@ -103,7 +111,7 @@ impl Iterator for Chunks {
     }
 }
 
-/// The text before and after the items.
+/// Returns the text of the body before the items and the text after the items.
 fn envelope(
     resource: &Resource,
     page: &Page,

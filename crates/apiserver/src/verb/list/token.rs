@@ -1,7 +1,11 @@
-//! Continue tokens: the position and revision of the next page.
+//! Encodes and decodes continue tokens, which contain the position and the revision of the next page.
 //!
-//! Guarantees: Kubernetes' format (base64url without padding around `{"v":"meta.k8s.io/v1","rv":…,"start":…}`); a
-//! modified token is rejected with Kubernetes' message.
+//! Guarantees:
+//! - the format is that of Kubernetes: the JSON `{"v":"meta.k8s.io/v1","rv":…,"start":…}` in base64url
+//!   without padding;
+//! - a malformed token is rejected with Kubernetes' message.
+//!
+//! A token is not signed, so a client can construct one for any position.
 
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine};
@@ -9,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// A decoded token.
+/// The content of a continue token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContinueToken {
-    /// `None` for the current revision (`rv` -1).
+    /// The revision of the state to list; `None` for the current state, which the token encodes as `rv` -1.
     pub(crate) revision: Option<u64>,
-    /// The first key, relative to the listed prefix.
+    /// Minimum key of the objects in the next page, without the prefix that all listed keys have.
     pub(crate) start: String,
 }
 
@@ -42,7 +46,11 @@ impl ContinueToken {
         BASE64_URL_SAFE_NO_PAD.encode(json)
     }
 
-    /// Decodes a token; the error is the text after `invalid continue token: `.
+    /// Decodes a continue token.
+    ///
+    /// # Errors
+    ///
+    /// Returns Kubernetes' message about a malformed token, without the prefix `invalid continue token: `.
     pub(crate) fn decode(text: &str) -> Result<ContinueToken, String> {
         let json = BASE64_URL_SAFE_NO_PAD
             .decode(text)
@@ -74,7 +82,7 @@ impl ContinueToken {
         })
     }
 
-    /// The same position at the current revision.
+    /// Returns a token with the same position for the current state.
     pub(crate) fn at_latest(&self) -> ContinueToken {
         ContinueToken {
             revision: None,
@@ -83,13 +91,13 @@ impl ContinueToken {
     }
 }
 
-/// The wording of Go's decoder.
+/// Returns the message of Go's decoder for invalid base64.
 fn no_base64(error: &DecodeError) -> String {
     match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => {
             format!("illegal base64 data at input byte {at}")
         }
-        // The start of the incomplete group of four.
+        // The position is the start of the incomplete group of four characters.
         DecodeError::InvalidLength(length) => {
             format!("illegal base64 data at input byte {}", length - length % 4)
         }
@@ -97,9 +105,9 @@ fn no_base64(error: &DecodeError) -> String {
     }
 }
 
-/// The wording of Go's decoder for the two most common cases.
+/// Returns the error message for JSON that can't be decoded.
 ///
-/// An invalid first character, and an early end.
+/// For an invalid first character and for an early end of the input, it is the message of Go's decoder.
 fn no_json(json: &[u8], error: &serde_json::Error) -> String {
     match json.first() {
         _ if error.is_eof() => "unexpected end of JSON input".to_owned(),

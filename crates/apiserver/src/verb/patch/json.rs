@@ -1,9 +1,10 @@
 //! Applies a JSON patch (RFC 6902) within limits.
 //!
 //! Guarantees:
-//! - operations ([`OPERATIONS_MAX`]), copied bytes ([`COPIED_BYTES_MAX`]) and moved values ([`STEPS_MAX`]) are limited,
-//!   so a patch of any object is applied or rejected within seconds;
-//! - the document is never nested deeper than an object may be, so that recursive functions do not overflow the stack.
+//! - the numbers of operations ([`OPERATIONS_MAX`]), copied bytes ([`COPIED_BYTES_MAX`]) and moved values
+//!   ([`STEPS_MAX`]) are limited, and a patch of any object is applied or rejected within seconds;
+//! - the patched document is never nested deeper than an object may be, so recursive functions do not
+//!   overflow the stack.
 
 use json_patch::PatchOperation;
 use json_patch::jsonptr::Pointer;
@@ -12,29 +13,30 @@ use serde_json::Value;
 use crate::object::{DEPTH_MAX, height};
 use crate::status::ApiError;
 
-/// Maximum number of operations (`maxJSONPatchOperations` in `patch.go`).
+/// Maximum number of operations in a patch (`maxJSONPatchOperations` in Kubernetes' `patch.go`).
 const OPERATIONS_MAX: usize = 10_000;
 
-/// Maximum bytes copied by all `copy` operations of a patch.
+/// Maximum number of bytes copied by all `copy` operations of a patch.
 ///
-/// `JSONPatchMaxCopyBytes` in `server/config.go`.
+/// The value is that of `JSONPatchMaxCopyBytes` in Kubernetes' `server/config.go`.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Maximum number of values visited or moved, for example those after an insertion into a list.
+/// Maximum number of values visited or moved by all operations of a patch.
 ///
-/// It allows 100 per operation, in the longest list that fits into an object.
+/// An insertion into a list, for example, counts every item of the list.
+/// The limit allows about 100 insertions into the longest list that fits into an object.
 ///
 /// Kubernetes has no such limit, and needs a minute for the worst patch.
 const STEPS_MAX: usize = 100_000_000;
 
-/// Costs of a patch so far.
+/// The work of a patch's operations so far, for comparison with the limits.
 #[derive(Default)]
 struct Cost {
     copied_bytes: usize,
     steps: usize,
 }
 
-/// Rejects a patch with too many operations.
+/// Rejects a patch with more than [`OPERATIONS_MAX`] operations.
 pub(super) fn check(operations: &[PatchOperation]) -> Result<(), ApiError> {
     if operations.len() <= OPERATIONS_MAX {
         return Ok(());
@@ -45,7 +47,7 @@ pub(super) fn check(operations: &[PatchOperation]) -> Result<(), ApiError> {
     )))
 }
 
-/// Applies a patch to a document; after an error the document may be partly changed.
+/// Applies the operations of a patch to a document. After an error the document may be partly changed.
 pub(super) fn apply(operations: &[PatchOperation], document: &mut Value) -> Result<(), ApiError> {
     let mut cost = Cost::default();
     for operation in operations {
@@ -60,7 +62,9 @@ pub(super) fn apply(operations: &[PatchOperation], document: &mut Value) -> Resu
 }
 
 impl Cost {
-    /// Rejects an operation that costs too much, or nests too deeply.
+    /// Adds the cost of an operation before it is applied to `document`.
+    ///
+    /// Rejects an operation that exceeds a limit of the patch or nests the document too deeply.
     fn add(&mut self, operation: &PatchOperation, document: &Value) -> Result<(), ApiError> {
         let at = |from: &Pointer| document.pointer(from.as_str());
         let (path, brought) = match operation {
@@ -102,7 +106,7 @@ impl Cost {
     }
 }
 
-/// Length of the list that the operation inserts into or removes from.
+/// Returns the length of the list that contains the value at `path`; 0 if the parent is not a list.
 fn siblings(path: &Pointer, document: &Value) -> usize {
     let parent = path
         .parent()
@@ -110,7 +114,7 @@ fn siblings(path: &Pointer, document: &Value) -> usize {
     parent.and_then(Value::as_array).map_or(0, Vec::len)
 }
 
-/// Number of values in a value, including itself.
+/// Returns the number of JSON values in `value`, including `value` itself.
 fn values(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(values).sum(),
@@ -119,10 +123,10 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// Whether the operation tests an absent value for `null`.
+/// Returns whether the operation tests that an absent member is `null`.
 ///
-/// Kubernetes' library treats this as true (`partialDoc.get` in evanphx/json-patch), while RFC 6902 and `json_patch`
-/// fail.
+/// Such a test succeeds in Kubernetes' library (`partialDoc.get` in evanphx/json-patch), and fails by RFC
+/// 6902 and in the crate `json_patch`.
 /// kube-rs adds its first finalizer after such a test.
 fn asserts_absence(operation: &PatchOperation, document: &Value) -> bool {
     let PatchOperation::Test(test) = operation else {

@@ -1,8 +1,7 @@
-//! Errors of strategic merge patches, with Kubernetes' wording and codes.
+//! Defines the errors of strategic merge patches, with Kubernetes' messages and status codes.
 //!
-//! Guarantees:
-//! - only errors that Kubernetes classifies are a 400 or 422; all others are a 500 without a reason, as in
-//!   `interpretStrategicMergePatchError` and its caller.
+//! Guarantees: an error that Kubernetes classifies becomes a 400 or 422 response; any other error becomes a
+//! 500 response without a reason, as from Kubernetes' `interpretStrategicMergePatchError` and its caller.
 
 use std::fmt::{self, Write as _};
 
@@ -10,10 +9,11 @@ use serde_json::{Map, Value};
 
 use crate::status::ApiError;
 
-/// Sent to the client unchanged.
+/// The reason why a strategic merge patch is rejected; converted to an [`ApiError`] for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// A directive has invalid content; the word is the directive without the dollar sign.
+    /// A directive has invalid content. The string is the directive's name in the message, such as
+    /// `retainKeys`.
     Format(&'static str),
     ListOfLists,
     Other(String),
@@ -67,10 +67,10 @@ impl From<Refusal> for ApiError {
     }
 }
 
-/// A value as formatted by Go's `%v`.
+/// Displays a JSON value as Go's `%v` formats it.
 pub(super) struct Go<'a>(pub(super) &'a Value);
 
-/// An object as formatted by Go's `%v`.
+/// Displays a JSON object as Go's `%v` formats a map.
 pub(super) struct GoMap<'a>(pub(super) &'a Map<String, Value>);
 
 impl fmt::Display for Go<'_> {
@@ -103,7 +103,7 @@ impl fmt::Display for GoMap<'_> {
     }
 }
 
-/// Go's type of a decoded JSON value.
+/// Returns the name of the Go type into which Go decodes a JSON value.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -116,7 +116,7 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// Whether Go decodes two values into the same type.
+/// Returns whether Go decodes two JSON values into the same type.
 pub(super) fn same_type(left: &Value, right: &Value) -> bool {
     go_type(left) == go_type(right)
 }

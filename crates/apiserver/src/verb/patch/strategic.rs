@@ -1,18 +1,19 @@
-//! Strategic merge patch: a merge patch that merges lists by the schema's rules.
+//! Applies strategic merge patches, which merge lists by the rules in the schema of built-in kinds.
 //!
-//! It follows `strategicpatch.StrategicMergeMapPatch` of Kubernetes 1.36, including the order of merged lists: items in
-//! the patch have the patch's order, the others keep their position.
+//! The module follows `strategicpatch.StrategicMergeMapPatch` of Kubernetes 1.36, including the order of
+//! merged lists: items in the patch have the patch's order, all other items keep their position.
 //!
 //! Guarantees:
 //! - directives and nulls of a patch never become part of the object;
-//! - recursion is limited by the patch's depth (128 levels, the limit of the JSON parser), and a list costs `n log n`
-//!   of its items and the patch's;
-//! - where Kubernetes processes the members of a patch in random order, deletions from lists of primitives are applied
-//!   first.
+//! - the recursion depth is limited by the depth of the patch (at most 128 levels, the limit of the JSON
+//!   parser), and merging a list takes `O(n log n)` time for `n` items in the object's and the patch's list
+//!   together;
+//! - deletions from lists of primitives are applied before other members of a patch, which Kubernetes
+//!   processes in random order.
 //!
-//! Two differences exist, because this server does not decode objects into types:
-//! - a null below a replaced value is dropped, where Kubernetes stores the type's zero value;
-//! - members that are not in the schema, which Kubernetes drops, are merged as maps or replaced.
+//! Two differences from Kubernetes exist, because this server does not decode objects into types:
+//! - a null below a replaced value is dropped; Kubernetes stores the zero value of the field's type;
+//! - a member that is not in the schema is merged as a map or replaced; Kubernetes drops the member.
 
 mod list;
 
@@ -26,23 +27,24 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
-/// Known structure of a map.
+/// Schema of the members of a JSON object that a patch changes.
 #[derive(Clone, Copy)]
 pub(super) enum Known {
     Struct(&'static Definition),
     Map,
-    /// A member that is not in the schema, or below one.
+    /// The object has no schema: it is an unknown member of its parent, or below an unknown member.
     Nothing,
 }
 
-/// Merge rule for the lists of one field.
+/// Rule for merging the lists in one field: the schema of the items and the merge strategy.
 #[derive(Clone, Copy)]
 struct ListRule {
     items: Known,
     strategy: MergeStrategy,
 }
 
-/// Merges a patch into a map.
+/// Merges `patch` into `original`, and applies the directives in the patch; `known` is the schema of
+/// `original`.
 pub(super) fn merge_map(
     original: &mut Map<String, Value>,
     mut patch: Map<String, Value>,
@@ -77,7 +79,7 @@ pub(super) fn merge_map(
     Ok(())
 }
 
-/// Merges one member that is not a directive.
+/// Merges the patch's member `name`, which is not a directive, into `original`.
 fn merge_member(
     original: &mut Map<String, Value>,
     name: String,
@@ -135,7 +137,9 @@ fn delete_from_list(
     Ok(())
 }
 
-/// Applies `$retainKeys`: removes the members that it does not list; the patch may not contain others.
+/// Applies `$retainKeys`: removes members from `original` that the directive does not list.
+///
+/// Returns an error if the patch sets a member that the directive does not list.
 fn retain_keys(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -156,7 +160,7 @@ fn retain_keys(
     Ok(())
 }
 
-/// Applies each `$setElementOrder/…` and merges its list.
+/// Applies every `$setElementOrder/…` directive, and merges the list that the directive names.
 fn set_element_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -187,7 +191,7 @@ fn set_element_orders(
     Ok(())
 }
 
-/// The field in `$directive/field`.
+/// Returns the part after the slash of a directive such as `$setElementOrder/ports`: the name of a field.
 fn target(directive: &str) -> Option<&str> {
     directive.split_once('/').map(|(_, field)| field)
 }
@@ -203,7 +207,8 @@ fn is_list_directive(name: &str) -> bool {
     name.starts_with(SET_ELEMENT_ORDER) || name.starts_with(DELETE_FROM_LIST)
 }
 
-/// Removes maps marked with `$patch`; `None` if the value itself is one.
+/// Removes every object that contains the directive `$patch` from a value; returns `None` if the value is
+/// such an object.
 fn without_marked(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,
@@ -220,7 +225,9 @@ fn without_marked(value: Value) -> Option<Value> {
     }
 }
 
-/// Removes directives and nulls, which a typed server drops when it decodes the result.
+/// Removes directives and nulls from a value of the patch before the value is stored.
+///
+/// Kubernetes drops them when it decodes the patched object into a type.
 pub(super) fn plain(value: &mut Value) {
     match value {
         Value::Object(members) => plain_members(members),
@@ -239,7 +246,7 @@ fn plain_members(members: &mut Map<String, Value>) {
 // === impl Known ===
 
 impl Known {
-    /// The schema of a member; `None` if it is not in the schema.
+    /// Returns the schema of the member `name`; `None` if the member is not in the schema.
     fn field(self, name: &str) -> Result<Option<&'static Field>, Refusal> {
         match self {
             Known::Nothing => Ok(None),
@@ -253,7 +260,9 @@ impl Known {
         }
     }
 
-    /// The merge rule of a list that `$setElementOrder` may only name if the schema contains it.
+    /// Returns the merge rule of the list `name`, for a `$setElementOrder` directive.
+    ///
+    /// Returns an error if the schema does not contain a list of this name.
     fn list(self, name: &str) -> Result<ListRule, Refusal> {
         let field = self.field(name)?;
         match (self, field.map(Field::structure)) {

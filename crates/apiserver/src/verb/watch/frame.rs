@@ -1,7 +1,7 @@
-//! The lines of a watch: one JSON object per event.
+//! Encodes the events of a watch as lines, with one JSON object per line.
 //!
-//! Guarantees: every line ends with a line feed; objects have the requested representation, errors are always a
-//! `Status`.
+//! Guarantees: every line ends with a line feed; objects have the requested representation, and errors are
+//! always a `Status`.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::table::Table;
 
 /// Annotation of the bookmark that ends the initial events.
 ///
-/// `InitialEventsAnnotationKey` in `meta/v1/types.go`.
+/// The name is that of `InitialEventsAnnotationKey` in Kubernetes' `meta/v1/types.go`.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Encodes the lines of one watch.
+/// Encodes the events and bookmarks of one watch as lines.
 pub(crate) struct Framer {
     resource: Arc<Resource>,
     representation: Representation,
     table: Table,
-    /// Whether the column definitions of a table have been sent.
+    /// Whether the watch has already sent the column definitions of its table.
     introduced: bool,
 }
 
@@ -45,7 +45,7 @@ impl Framer {
 
     /// Returns the line of a live or replayed event.
     ///
-    /// Other watchers with the same representation share its bytes.
+    /// All watches with the same representation share the bytes of this line.
     pub(crate) fn event(&mut self, event: &Event, event_type: EventType) -> Bytes {
         let shape = self.next_shape();
         event.frame(event_type, shape, &self.resource, |entry, out| {
@@ -53,7 +53,7 @@ impl Framer {
         })
     }
 
-    /// Appends the line of an object that existed before the watch.
+    /// Appends the ADDED line of an object that existed before the watch to `out`.
     pub(crate) fn write_initial(&mut self, entry: &Entry, out: &mut Vec<u8>) {
         let shape = self.next_shape();
         self.write(EventType::Added, entry, shape, out);
@@ -93,7 +93,8 @@ impl Framer {
         line("BOOKMARK", &object)
     }
 
-    /// The shape of the next line; the first line includes a table's column definitions.
+    /// Returns the shape of the next line. In a watch of tables, the first line includes the column
+    /// definitions.
     fn next_shape(&mut self) -> Shape {
         match self.representation {
             Representation::Object => Shape::Object,
@@ -134,7 +135,7 @@ impl Framer {
         out.extend_from_slice(b"]}");
     }
 
-    /// The column definitions, once.
+    /// Returns the table's column definitions, or null if the watch has already sent them.
     fn introduction(&mut self) -> Value {
         if std::mem::replace(&mut self.introduced, true) {
             return Value::Null;
@@ -143,7 +144,7 @@ impl Framer {
     }
 }
 
-/// The line that ends a watch that failed after its start.
+/// Returns the ERROR line for an error after the start of the response.
 pub(crate) fn error(error: &ApiError) -> Bytes {
     line("ERROR", &error.status().to_json())
 }

@@ -1,11 +1,11 @@
-//! The body of a watch: backlog, live events, bookmarks and deadline.
+//! Streams the body of a watch: initial events, live events, bookmarks, and the end at the deadline.
 //!
 //! Guarantees:
-//! - first the backlog, then the bookmark that ends it, then live events; a bookmark keeps its position between the
-//!   events around it;
-//! - all timers belong to the stream, so a server without readers runs nothing.
+//! - the body contains the initial events first, then the bookmark that ends them, then live events; later
+//!   bookmarks keep their position between live events;
+//! - all timers belong to the stream, so a watch needs no background task.
 //!
-//! It does not apply faults: the finished body does.
+//! The module does not apply faults: its caller wraps the finished body for them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,29 +30,29 @@ const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 /// Time before the deadline at which a final bookmark is sent (`bookmarkTimeBuckets` in `cacher.go`).
 const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Registration of a watcher in the cache; dropping it removes the watcher.
+/// Registration of a watcher in the watch cache. Dropping this value removes the watcher.
 pub(super) struct Registration {
     shared: Arc<Shared>,
     collection: CollectionId,
     id: WatcherId,
 }
 
-/// Events that are sent before live events.
+/// The initial events of a watch, which are sent before live events: current objects, or past events.
 pub(super) enum Backlog {
     Objects {
         entries: std::vec::IntoIter<Arc<Entry>>,
-        /// The rest of a chunk that contains a long object.
+        /// Remaining bytes of an encoded chunk that is too large to be sent at once.
         rest: Bytes,
-        /// The revision of the bookmark after the objects, if one is sent.
+        /// Revision of the bookmark that ends the initial events; `None` if no such bookmark is sent.
         end: Option<u64>,
     },
     Events(std::vec::IntoIter<(Arc<Event>, EventType)>),
 }
 
-/// Times of actions that no event triggers.
+/// The timers of one watch, for the deadline and for bookmarks.
 pub(super) struct Timers {
     deadline: Instant,
-    /// The next bookmark, if bookmarks are requested and one is due before the deadline.
+    /// Time of the next bookmark; `None` if bookmarks are not requested, or if the deadline comes first.
     bookmark: Option<Instant>,
     sleep: Pin<Box<Sleep>>,
 }
@@ -62,16 +62,16 @@ enum Due {
     Deadline,
 }
 
-/// One open watch.
+/// Registration and event queue of one open watch.
 pub(super) struct WatchStream {
     registration: Registration,
     receiver: Receiver,
 }
 
-/// State of an open watch.
+/// The body of an open watch, as a stream of chunks.
 struct Running {
     watch: WatchStream,
-    /// Until it is sent.
+    /// Initial events that are not sent yet; `None` when all are sent.
     backlog: Option<Reserved<Backlog>>,
     framer: Framer,
     timers: Timers,
@@ -92,7 +92,8 @@ impl Registration {
         }
     }
 
-    /// Queues a bookmark after the pending events, at their last revision.
+    /// Queues a bookmark with the storage's current revision, after the events that the watcher has not
+    /// received yet.
     fn request_bookmark(&self) {
         let mut state = self.shared.lock();
         let revision = state.storage.revision();
@@ -129,7 +130,9 @@ impl Backlog {
         Backlog::Events(told.into_iter())
     }
 
-    /// Number of slots: two per event, one per object, one for the closing bookmark.
+    /// Returns the number of slots that the backlog occupies in the response budget.
+    ///
+    /// An event occupies two slots.
     pub(super) fn len(&self) -> usize {
         match self {
             Backlog::Objects { entries, end, .. } => {
@@ -139,7 +142,7 @@ impl Backlog {
         }
     }
 
-    /// Returns the next chunk: many objects, one event, or the final bookmark.
+    /// Returns the next chunk: several objects, one event, or the final bookmark. Returns `None` at the end.
     fn next(&mut self, framer: &mut Framer) -> Option<Bytes> {
         match self {
             Backlog::Events(events) => {
@@ -193,7 +196,7 @@ impl Timers {
             .reset(self.bookmark.unwrap_or(self.deadline));
     }
 
-    /// Returns the action that is due now.
+    /// Returns the action whose timer has expired, and schedules the next bookmark.
     fn due(&mut self) -> Option<Due> {
         let now = Instant::now();
         if now >= self.deadline {
@@ -217,7 +220,7 @@ impl WatchStream {
         }
     }
 
-    /// Returns the chunks of the body.
+    /// Returns the chunks of the body as a stream that starts with the initial events in `backlog`.
     pub(super) fn run(
         self,
         backlog: Option<Reserved<Backlog>>,

@@ -1,4 +1,4 @@
-//! Comparison of the index with a plain scan over all watchers.
+//! Compares the index of watchers with a scan over all watchers.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::route::{ListOptions, Verb};
 use crate::selector::Selection;
 use crate::storage::{Entry, Event, EventType};
 
-/// Selectors with one required value of each kind, with several, and with none.
+/// Field selectors that require a value of one field, values of several fields, or no value.
 const FIELDS: [&str; 9] = [
     "",
     "metadata.name=a",
@@ -37,7 +37,7 @@ fn pods() -> Arc<Resource> {
     Arc::clone(pods.expect("pods are built in"))
 }
 
-/// The request of a watch, as faults match it.
+/// Returns the logged request of a watch, which every test watcher has.
 fn request() -> LoggedRequest {
     LoggedRequest {
         sequence: 0,
@@ -70,7 +70,9 @@ fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher
     }
 }
 
-/// The pod `namespace/name` in one of eight states; `None` if it does not exist.
+/// Returns the pod with the key `namespace/name` in one of twelve states.
+///
+/// Returns `None`, for a pod that does not exist, if `state` is `None`.
 fn state(pods: &Resource, key: &str, state: Option<u8>) -> Option<Arc<Entry>> {
     let state = state?;
     let node = ["", "n1", "n2"][usize::from(state) % 3];
@@ -131,7 +133,9 @@ proptest! {
     }
 }
 
-/// Returns which of three watchers an event reaches: by node, by namespace, without a required value.
+/// Returns the watchers for which the index calls `keep` when a pod changes from state `old` to `new`.
+///
+/// The index contains four watchers: two require a node, one requires a namespace, and one requires nothing.
 fn called(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {
     let pods = pods();
     let mut index = Watchers::default();

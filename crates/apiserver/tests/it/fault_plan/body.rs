@@ -1,4 +1,4 @@
-//! Faults that end, freeze, split or delay the body of a response.
+//! Tests the faults that end, freeze, split or delay the body of a response.
 
 use std::time::Duration;
 

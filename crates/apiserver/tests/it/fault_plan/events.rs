@@ -1,4 +1,4 @@
-//! Faults that drop, duplicate, reorder or corrupt the events of a watch.
+//! Tests the faults that drop, duplicate, reorder or corrupt the events of a watch.
 
 use std::time::Duration;
 

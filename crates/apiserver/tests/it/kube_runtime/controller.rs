@@ -1,4 +1,4 @@
-//! `kube_runtime::Controller` reconciles changed objects, also those changed while it was disconnected.
+//! Tests that `kube_runtime::Controller` reconciles all changed objects, also after a disconnection.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use super::{SILENCE, both_strategies, client};
 use crate::ask::{pod, pods};
 
-/// Labels every config map once, and returns the names of those it has reconciled.
+/// A controller that labels every config map. `reconciled` has the name of each reconciled config map, or
+/// `None` for an error.
 struct Labelling {
     reconciled: Pin<Box<dyn Stream<Item = Option<String>> + Send>>,
 }
@@ -30,7 +31,7 @@ impl Labelling {
         let pods: Api<Pod> = Api::default_namespaced(client(server));
         let reconcile = |map: Arc<ConfigMap>, api: Arc<Api<ConfigMap>>| async move {
             let seen = Patch::Merge(json!({"metadata": {"labels": {"seen": "true"}}}));
-            // A config map that was deleted since then needs no label.
+            // The label is not needed if the config map was deleted in the meantime.
             drop(
                 api.patch(&map.name_any(), &PatchParams::default(), &seen)
                     .await,
@@ -46,7 +47,7 @@ impl Labelling {
         }
     }
 
-    /// Returns the names of the objects reconciled until nothing more is, without errors.
+    /// Returns the names of the reconciled config maps, until none is reconciled for five times [`SILENCE`].
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {
@@ -160,7 +161,8 @@ async fn a_throttling_server_receives_few_requests() {
             requests.len()
         );
         faults.clear_answers();
-        // The longest pause is longer than the time after which a trace ends.
+        // The controller's longest backoff is longer than the silence that ends `names`, so wait for a retry
+        // first.
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(labelling.names().await, set(["a"]));
     }

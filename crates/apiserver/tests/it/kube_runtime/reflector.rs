@@ -1,4 +1,4 @@
-//! `kube_runtime::reflector`: its store equals the server's objects after any failure.
+//! Tests that the store of `kube_runtime::reflector` equals the server's objects after any failure.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use tokio::task::JoinSet;
 use super::{SILENCE, all_pods, both_strategies};
 use crate::ask::{pod, pods};
 
-/// Names and revisions in the store.
+/// Returns the revision of each pod in the reflector's store, by name.
 fn kept(store: &Store<Pod>) -> BTreeMap<String, String> {
     let entry = |pod: &Pod| (pod.name_any(), pod.resource_version().unwrap_or_default());
     store.state().iter().map(|pod| entry(pod)).collect()
 }
 
-/// Names and revisions on the server.
+/// Returns the revision of each pod on the server, by name.
 fn stored(server: &Server) -> BTreeMap<String, String> {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let pods = server.list("v1", "pods").into_iter();
@@ -31,7 +31,8 @@ fn stored(server: &Server) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// Creates, changes and deletes pods; `round` makes the names differ.
+/// Creates five pods, changes pod `a`, and deletes one of the five. The new pods have other names in each
+/// `round`.
 fn churn(server: &Server, round: usize) {
     for nth in 0..5 {
         server.create(pod(&format!("p{round}-{nth}"))).unwrap();
@@ -80,7 +81,7 @@ async fn the_store_equals_the_server_after_every_kind_of_failure() {
             churn(&server, 2 * round);
             fail();
             churn(&server, 2 * round + 1);
-            // Three pauses at most, each shorter than this.
+            // The watcher has at most three backoffs, each shorter than this time.
             tokio::time::sleep(5 * SILENCE).await;
             assert_eq!(kept(&reader), stored(&server), "after {failure}");
         }

@@ -1,4 +1,4 @@
-//! `kube_runtime::watcher`, with lists and with streaming lists.
+//! Tests the events and requests of `kube_runtime::watcher`, with lists and with streaming lists.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{WatcherTrace, all_pods, both_strategies, client, logged};
 use crate::ask::{builder, labelled, pod, pods};
 
-/// A server with pod `a`, and a watcher that has received it.
+/// Returns a server with pod `a`, and a watcher that has delivered pod `a`.
 async fn watched(config: Config) -> (Server, WatcherTrace<Pod>) {
     let server = pods(&["a"]);
     let mut watcher = WatcherTrace::by(all_pods(&server), config);

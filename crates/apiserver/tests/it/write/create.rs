@@ -1,4 +1,4 @@
-//! Creation: what the server sets, generated names, and refused bodies.
+//! Tests the creation of objects: the fields that the server sets, generated names, and rejected bodies.
 
 use http_body_util::Full;
 use kube_informer_apiserver::{Kind, Scope};

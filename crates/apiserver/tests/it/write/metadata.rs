@@ -1,11 +1,13 @@
-//! Validation of metadata, which is the same for every write.
+//! Tests the validation of an object's metadata, which is the same for every write.
 
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde_json::{Value, json};
 
 use crate::ask::{builder, with};
 
-/// Asserts that a patch of config map `m` and a new `n` with this metadata are rejected.
+/// Asserts that a patch of config map `m` and the creation of `n`, each with this metadata, are rejected.
+///
+/// `expected` is the end of the error message.
 async fn refused(server: &Server, metadata: &Value, expected: &str) {
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
     let mut new = json!({"metadata": metadata});
@@ -98,7 +100,8 @@ async fn every_write_rejects_malformed_metadata() {
         201,
         "annotation keys may have upper case"
     );
-    // A dash at the end of a prefix is valid, as the name is not complete yet.
+    // A prefix may end with a dash, because the generated name continues after it. Only the letter `A` is
+    // invalid.
     let generated = json!({"metadata": {"generateName": "A-"}});
     let refusal = with(&server, "POST", MAPS, &generated).await.refusal();
     let name = "is invalid: metadata.name: Invalid value: \"A-";

@@ -1,4 +1,4 @@
-//! Patches: JSON patches, preconditions, and refused patches.
+//! Tests JSON patches, patches with a revision, and rejected patches.
 
 use http_body_util::Full;
 use serde_json::{Value, json};

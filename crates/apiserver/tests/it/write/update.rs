@@ -1,4 +1,4 @@
-//! Updates: conflicts, protected fields, generation, status, scale, and creation by PUT.
+//! Tests updates: conflicts, immutable fields, the generation, subresources, and creation by PUT.
 
 use kube_informer_apiserver::{Kind, Rule, Scope};
 use serde_json::{Value, json};

@@ -1,7 +1,10 @@
-//! Requests of each process as counted by the server, next to the reads that its caches answered.
+//! Counts the requests of each process of the demo, for a table that also has the reads from its caches.
 //!
-//! Guarantees: a request counts for the process in its `User-Agent`, whatever its result; a watch that streams a list
-//! counts as a list.
+//! The server's request log provides the requests. A process is a group of control loops with one
+//! `User-Agent`.
+//!
+//! Guarantees: a request counts for the process in its `User-Agent`, whether it succeeds or not. In the
+//! table, a watch that streams a list counts as a watch. [`lists_since`] counts it as a list.
 
 use std::sync::Arc;
 
@@ -10,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::output::Row;
 
-/// Verbs that the loops use, each with the heading of its column.
+/// The verbs that the loops use, each with the heading of its column in the printed table.
 const VERBS: [(Verb, &str); 6] = [
     (Verb::List, "list"),
     (Verb::Watch, "watch"),
@@ -20,13 +23,15 @@ const VERBS: [(Verb, &str); 6] = [
     (Verb::Delete, "delete"),
 ];
 
-/// Returns the headings of the columns of [`rows`].
+/// Returns the column headings for the rows that [`rows`] returns.
 pub(super) fn columns() -> Vec<&'static str> {
     let verbs = VERBS.iter().map(|(_, name)| *name);
     verbs.chain(["cache reads"]).collect()
 }
 
-/// Returns one row per process; without a log the numbers of requests are unknown.
+/// Returns one row per process, with the number of requests of each verb and the number of cache reads.
+///
+/// Without a log, the numbers of requests are `None`.
 pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<Row> {
     let row = |(user_agent, reads): &(Arc<str>, u64)| {
         let own = log.map(|log| log.by_user_agent(user_agent));
@@ -40,12 +45,14 @@ pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<R
     reads.iter().map(row).collect()
 }
 
-/// Returns the sequence number of the last request in the log.
+/// Returns the sequence number of the newest request in the log, or 0 if the log is empty.
 pub(super) fn last_sequence(log: &RequestLog) -> u64 {
     log.iter().last().map_or(0, |request| request.sequence)
 }
 
-/// Returns the number of lists that these processes have sent after the request with this sequence number.
+/// Returns the number of lists that the processes in `reads` have sent after request number `sequence`.
+///
+/// A watch that streams a list counts as a list.
 pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {
     let theirs = |request: &LoggedRequest| {
         reads

@@ -1,11 +1,12 @@
-//! Turns steps into readable lines.
+//! Converts the steps that the control loops report to lines of output.
 //!
 //! Guarantees:
-//! - steps that arrive within [`HOLD`] are ordered by revision and kind: loops observe a change on different
-//!   connections, and a cause should precede its effect;
-//! - the time of a line is the latest at which its step or an earlier line's step was observed, so it never decreases;
-//! - with few pods every step has a line; with many, the first [`FIRST`] of a kind have one, and then every nth, with
-//!   the count so far.
+//! - steps that arrive within [`HOLD`] are ordered by revision and kind, because the loops observe a cause
+//!   and its effect on different connections;
+//! - the time of a line is the latest time at which its step or the step of an earlier line was observed, so
+//!   the times never decrease;
+//! - with at most [`FEW`] pods, every step has a line. With more pods, the first [`FIRST`] steps of each kind
+//!   and loop have a line, then every nth step, with the count so far.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,33 +17,34 @@ use crate::{
     output::Line,
 };
 
-/// Time that a step waits for one with an earlier revision; too short for a reader to notice.
+/// Time for which a step waits for steps with earlier revisions. It is too short for a reader to notice.
 pub(super) const HOLD: Duration = Duration::from_millis(30);
 
-/// Maximum number of pods for which every step has a line: about one and a half screens.
+/// Maximum number of pods for which every step has its own line: about one and a half screens of output.
 const FEW: u32 = 12;
 
-/// Number of lines of a kind and a loop before they are summarized.
+/// Number of steps of each kind and loop that have their own line before later steps are summarized.
 const FIRST: u64 = 3;
 
-/// Approximate number of summary lines of a kind and a loop.
+/// Approximate number of summary lines of each kind and loop.
 const SUMS: u64 = 10;
 
-/// Converts steps to lines, after ordering them by revision.
+/// Waits for steps that arrive out of order, orders the steps by revision, and converts them to lines.
 pub(super) struct Narration {
     began: Instant,
-    /// Number of steps of a kind and a loop per summary line.
+    /// Number of steps of one kind and loop per summary line. With 1, every step has its own line.
     every: u64,
     arrived: u64,
-    /// The time of the last line.
+    /// Time of the newest line, since the start of the demo.
     latest: Duration,
-    /// Steps that wait for earlier ones, ordered by revision, by kind, and by arrival.
+    /// Steps that wait for earlier steps. The key is the revision, the kind, and the number in order of
+    /// arrival.
     held: BTreeMap<(u64, Kind, u64), Step>,
     told: BTreeMap<(Arc<str>, Kind), u64>,
 }
 
 impl Narration {
-    /// Creates the narration for this number of pods.
+    /// Creates a narration for a demo with this number of pods.
     pub(super) fn new(began: Instant, pods: u32) -> Self {
         let every = if pods <= FEW {
             1
@@ -59,20 +61,20 @@ impl Narration {
         }
     }
 
-    /// Adds a step, which later becomes a line.
+    /// Adds a reported step. [`Narration::due`] later returns the step's line.
     pub(super) fn take(&mut self, step: Step) {
-        // A revision that is not a number can't be ordered; its line is due at once.
+        // A revision that is not a number can't be ordered, so the step precedes all others.
         let revision = step.revision.to_string().parse().unwrap_or(0);
         self.arrived += 1;
         self.held.insert((revision, step.kind, self.arrived), step);
     }
 
-    /// Returns the time at which the next lines must be printed; `None` if no step waits.
+    /// Returns the time at which [`Narration::due`] has the next lines, or `None` if no step waits.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.held.values().map(|step| step.at + HOLD).min()
     }
 
-    /// Returns the lines that are due, and those that precede them.
+    /// Returns the lines of steps that have waited for [`HOLD`], and of all steps that precede one of them.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {
@@ -85,7 +87,7 @@ impl Narration {
             .collect()
     }
 
-    /// Returns all remaining lines.
+    /// Returns the lines of all waiting steps, without further delay.
     pub(super) fn rest(&mut self) -> Vec<Line> {
         let held = std::mem::take(&mut self.held);
         held.into_values()
@@ -99,7 +101,7 @@ impl Narration {
             .entry((Arc::clone(&step.who), step.kind))
             .or_default();
         *told += 1;
-        // Every agent observes every pod of other nodes, so one line is enough.
+        // Every node agent observes the pods of all other nodes, so one line of this kind is enough.
         let first = if step.kind == Kind::NotMine { 1 } else { FIRST };
         let text = match *told {
             number if step.kind == Kind::NotMine && number > first => return None,
@@ -107,7 +109,7 @@ impl Narration {
             number if number % self.every == 0 => format!("… {number} so far: {}", step.text),
             _ => return None,
         };
-        // A cause that is observed after its effect, on another connection, still precedes it.
+        // A cause that is observed after its effect, on another connection, still has the earlier line.
         let seen = step.at.saturating_duration_since(self.began);
         self.latest = self.latest.max(seen);
         Some(Line {
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!(revisions(&lines), ["7", "8", "9", "10"]);
         let times: Vec<Duration> = lines.iter().map(|line| line.at).collect();
         assert_eq!(times, [2, 8, 8, 9].map(millis));
-        // A step that arrives after its effect was printed.
+        // This step arrives after its effect was printed.
         narration.take(step(began + millis(5), Kind::PodBound, 6));
         assert_eq!(narration.rest()[0].at, millis(9));
     }

@@ -1,7 +1,9 @@
-//! Progress of the demo, based on the steps that the loops report.
+//! Determines the progress of the demo from the steps that the control loops report.
 //!
-//! Guarantees: an object counts once per kind of step; with a loop left out, only the milestones before that loop's
-//! first step are required.
+//! A milestone is a kind of step that a number of objects must reach.
+//!
+//! Guarantees: an object counts once per kind of step. With a loop left out, only the milestones before that
+//! loop's first milestone are required.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,18 +12,19 @@ use std::{
 
 use crate::control_plane::step::{Kind, Loop, Step};
 
-/// The goal of the demo.
+/// The goal of the demo: all replicas are ready, after `failures` pods have failed and been replaced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
     pub(super) replicas: u32,
     pub(super) failures: u32,
-    /// Whether the loops act; if they only observe, they never report that there is nothing to do.
+    /// Whether the loops write to the server. Loops that only observe never report that there is nothing to
+    /// do.
     pub(super) acts: bool,
-    /// The loop that is left out.
+    /// The loop that is left out, or `None` if all loops run.
     pub(super) without: Option<Loop>,
 }
 
-/// A step with the number of times that it must happen.
+/// A kind of step, with the number of objects that must reach the step in order to complete the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
     /// The loop that reports the step.
@@ -31,21 +34,21 @@ struct Milestone {
     what: &'static str,
 }
 
-/// How often a step must happen.
+/// Number of objects that must reach a milestone's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
-    /// Once, if there are pods and the loops act.
+    /// One if there are replicas and the loops write to the server, otherwise zero.
     OnceActing,
-    /// For each replica.
+    /// One per replica.
     Replicas,
-    /// For each pod that fails.
+    /// One per pod that is meant to fail.
     Failures,
-    /// For each replica and each replacement.
+    /// One per replica and one per replacement of a failed pod.
     All,
 }
 
-/// In the order in which they are reached.
+/// All milestones, in the order in which the demo reaches them.
 #[rustfmt::skip]
 const MILESTONES: [Milestone; 14] = [
     milestone(Loop::Deployment, Kind::DeploymentSeen, Times::Once, "the Deployment is seen"),
@@ -64,7 +67,7 @@ const MILESTONES: [Milestone; 14] = [
     milestone(Loop::Deployment, Kind::AllReady, Times::Once, "the Deployment says that all replicas are ready"),
 ];
 
-/// A milestone that has not been reached.
+/// A milestone that has not been reached, with the actual and the required number of objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     milestone: Milestone,
@@ -79,7 +82,7 @@ pub(super) struct Progress {
     seen: BTreeMap<Kind, BTreeSet<String>>,
     /// Whether the Deployment's status reports all replicas as ready.
     ready: bool,
-    /// The pods that stay Pending, with the reason.
+    /// Pods that the scheduler can't bind to a node, each with the reason.
     pending: BTreeMap<String, String>,
 }
 
@@ -133,7 +136,9 @@ impl Progress {
         objects.insert(step.object.clone());
     }
 
-    /// Returns the number of objects that have reached a step.
+    /// Returns the number of objects that have reached a step of this kind.
+    ///
+    /// For `AllReady`, returns 1 if the Deployment's status currently reports all replicas as ready.
     pub(super) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::AllReady => usize::from(self.ready),
@@ -162,12 +167,13 @@ impl Progress {
         None
     }
 
-    /// Returns the reason why a pod stays Pending, if one does.
+    /// Returns the reason why a pod can't be bound to a node, or `None` if the scheduler reports no such pod.
     pub(super) fn pending(&self) -> Option<&str> {
         self.pending.values().next().map(String::as_str)
     }
 
-    /// Describes where progress stopped because of the loop that is left out.
+    /// Describes the state in which progress stops because a loop is left out. Returns `None` if no loop is
+    /// left out.
     pub(super) fn standstill(&self) -> Option<String> {
         let count = |kind| self.count(kind);
         Some(match self.goal.without? {

@@ -1,6 +1,7 @@
-//! Prints the steps as they arrive, and decides when the demo has ended.
+//! Prints the reported steps as they arrive, and decides when the demo has ended.
 //!
-//! Guarantees: the end follows from the reported steps or from silence, and from the deadline only as a last resort.
+//! Guarantees: the demo ends because of the reported steps, or after a time without steps. Otherwise it ends
+//! at its deadline.
 
 use std::time::Duration;
 
@@ -16,25 +17,27 @@ use crate::{
     output,
 };
 
-/// Time without steps after which no further statuses are expected once the goal is reached.
+/// Time without steps after which the demo ends if its goal is reached. Late status updates are still printed
+/// within this time.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Time without steps after which progress has stopped.
+/// Time without steps after which no further progress is expected.
 ///
-/// The lifetime of a doomed container is a fraction of it.
+/// A pod that is meant to fail runs only for a fraction of this time, so its failure is not missed.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Result of the demo.
+/// The result of the demo, with the text to print.
 pub(super) enum Verdict {
-    /// The goal is reached.
+    /// The goal is reached. Contains a summary.
     Reached(String),
-    /// A loop is left out, and progress stopped before its part.
+    /// A loop is left out, and progress stopped before that loop's first step. Contains a description of the
+    /// state.
     Stopped(String),
-    /// Neither of these happened before the end of the demo; contains the missing step.
+    /// The demo ended before its goal was reached. Contains the missing step.
     NotReached(String),
 }
 
-/// State of the output.
+/// Prints the steps of one demo as lines, and tracks the progress to the goal.
 pub(super) struct Show {
     goal: Goal,
     progress: Progress,
@@ -44,7 +47,7 @@ pub(super) struct Show {
     last_step: Instant,
 }
 
-/// The event for which the output loop woke up.
+/// The reason why the output loop was woken.
 enum Woken {
     Told(Step),
     LinesDue,
@@ -70,10 +73,10 @@ impl Show {
         }
     }
 
-    /// Processes the steps until the end.
+    /// Prints the reported steps until the demo has ended, and returns its result.
     ///
     /// # Errors
-    /// Returns the signal that arrived first.
+    /// Returns the signal if one arrives before the end.
     pub(super) async fn watch(
         &mut self,
         steps: &mut mpsc::Receiver<Step>,
@@ -110,7 +113,7 @@ impl Show {
         ended
     }
 
-    /// Returns the time without steps after which the demo ends.
+    /// Returns the maximum time without steps, after which the demo ends.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {
@@ -153,7 +156,7 @@ impl Show {
     }
 }
 
-/// Waits until this time, or forever.
+/// Waits until the time `then`. Never completes if `then` is `None`.
 async fn until(then: Option<Instant>) {
     match then {
         Some(then) => sleep_until(then).await,

@@ -1,9 +1,10 @@
-//! The server of the demo: an embedded or a real API server.
+//! Provides the demo's API server, embedded or real, and the objects that the demo creates there.
 //!
 //! Guarantees:
-//! - everything that the demo creates has its label with a unique value, and the loops observe only those objects;
-//! - on a real server the objects with that label are removed at the end, whatever the result; the embedded server
-//!   disappears with its objects.
+//! - every object of the demo has a label with a value that is unique to this demo, and the loops observe
+//!   only those objects;
+//! - on a real server, the objects with that label are removed at the end, even after an error. The embedded
+//!   server ends with its objects.
 
 use std::{
     net::Ipv4Addr,
@@ -31,31 +32,31 @@ use serde_json::{Value, json};
 use super::{Options, Target};
 use crate::control_plane::Scope;
 
-/// Label of all objects of a demo; its value is unique per demo.
+/// Key of the label on all objects of a demo. Each demo on a real server has its own label value.
 const LABEL: &str = "kube-informer-demo";
 
-/// `User-Agent` of the demo itself, which creates the Deployment as a user would.
+/// `User-Agent` of requests that the loops do not send, such as the creation of the Deployment.
 const USER: &str = "user";
 
-/// The nodes that the demo creates.
+/// Short names of the nodes that the demo creates.
 const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Maximum time for a request; a slower server counts as unreachable.
+/// Maximum time until the server returns its version. A slower server counts as unreachable.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Maximum time to remove the created objects.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// The server that the demo uses.
+/// The demo's API server and its connection settings.
 pub(super) struct World {
     config: Config,
     namespace: String,
     /// Value of the label on the demo's objects.
     run: String,
-    /// Name prefix: a real server can host several demos, so their names must differ.
+    /// Prefix of the names of this demo's objects. It differs between demos on the same server.
     prefix: String,
     backend: Backend,
-    /// Whether there may be objects to remove.
+    /// Whether the server may contain objects that the demo has created.
     has_made: AtomicBool,
 }
 
@@ -70,10 +71,10 @@ enum Backend {
 }
 
 impl World {
-    /// Starts the embedded server, or checks that the real one responds.
+    /// Starts the embedded server, or checks that the real server responds.
     ///
     /// # Errors
-    /// Returns an error if the server is unreachable, or the kubeconfig does not lead to one.
+    /// Returns an error if the kubeconfig is not valid, or the server or its namespace is not available.
     pub(super) async fn open(options: &Options) -> anyhow::Result<World> {
         let Target::Cluster {
             kubeconfig,
@@ -122,7 +123,7 @@ impl World {
         })
     }
 
-    /// Checks that the server responds and has the namespace.
+    /// Checks that the server responds and has the demo's namespace.
     async fn is_there(&self) -> anyhow::Result<()> {
         let client = self.client(USER)?;
         let url = &self.config.cluster_url;
@@ -148,12 +149,12 @@ impl World {
                 "namespace {:?} does not exist on {url}; create it, or name another with --namespace",
                 self.namespace
             ),
-            // A user without permission to read namespaces may still use one.
+            // A user who may not read namespaces can still have access to this one.
             _ => Ok(()),
         }
     }
 
-    /// Returns a line that describes the server.
+    /// Returns a line of output that describes the server.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.backend {
@@ -171,7 +172,7 @@ impl World {
         }
     }
 
-    /// Returns a client for one process, which the server identifies by its `User-Agent`.
+    /// Returns a client with this `User-Agent`. Each process of the demo has its own client.
     pub(super) fn client(&self, user_agent: &str) -> anyhow::Result<Client> {
         let mut config = self.config.clone();
         let value = HeaderValue::from_str(user_agent)?;
@@ -184,7 +185,7 @@ impl World {
         })
     }
 
-    /// Returns the namespace and selector of the objects that the loops observe.
+    /// Returns the namespace and the label selector of the objects that the loops observe.
     pub(super) fn scope(&self) -> anyhow::Result<Scope> {
         let selector: Selector = self.selector().parse()?;
         Ok(Scope {
@@ -193,19 +194,20 @@ impl World {
         })
     }
 
-    /// Whether the loops act.
+    /// Returns whether the demo's loops write to the server. Otherwise they only observe.
     pub(super) fn acts(&self) -> bool {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Short names and server names of the demo's nodes; empty if the demo only observes.
+    /// Returns the short name and the server's name of each node of the demo. Empty if the loops only
+    /// observe.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
         nodes.iter().map(named).collect()
     }
 
-    /// Returns the embedded server's request log; `None` for a real server.
+    /// Returns the embedded server's request log, or `None` for a real server.
     pub(super) fn requests(&self) -> Option<RequestLog> {
         match &self.backend {
             Backend::Embedded { server, .. } => Some(server.requests()),
@@ -213,7 +215,7 @@ impl World {
         }
     }
 
-    /// Creates the nodes if they do not exist.
+    /// Creates the demo's nodes on a real server on which the loops act. Otherwise does nothing.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.
@@ -230,7 +232,7 @@ impl World {
                 .create(&PostParams::default(), &new)
                 .await
                 .map_err(|error| refused("create a Node", &error))?;
-            // A server may drop the status of a new object.
+            // A server may drop the status from a creation request.
             let status = json!({"status": value["status"]});
             nodes
                 .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
@@ -240,10 +242,10 @@ impl World {
         Ok(())
     }
 
-    /// Creates the Deployment that starts everything.
+    /// Creates the Deployment, to which the control loops react.
     ///
     /// # Errors
-    /// Returns an error if the server rejects it.
+    /// Returns an error if the server rejects the Deployment.
     pub(super) async fn create_deployment(
         &self,
         options: &Options,
@@ -258,7 +260,7 @@ impl World {
         Ok(Object::new(created)?)
     }
 
-    /// Returns the command that removes the created objects manually.
+    /// Returns advice that contains the `kubectl` command to remove the demo's objects.
     pub(super) fn advice(&self) -> String {
         let (namespace, label) = (&self.namespace, self.selector());
         format!(
@@ -266,10 +268,10 @@ impl World {
         )
     }
 
-    /// Removes the created objects and returns a summary; stops the embedded server.
+    /// Removes the created objects from a real server, or stops the embedded server. Returns a summary.
     ///
     /// # Errors
-    /// Returns an error if objects may be left; the message contains the command that removes them.
+    /// Returns an error if objects may remain. The message contains the command that removes them.
     pub(super) async fn clean_up(self) -> anyhow::Result<String> {
         let advice = self.advice();
         let act = match self.backend {
@@ -294,12 +296,13 @@ impl World {
         }
     }
 
-    /// Removes the created objects, owners first, so that no controller recreates a removed object.
+    /// Removes the created objects, owners first, because an owner's controller would replace a removed
+    /// object.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;
         let background = DeleteParams::background();
-        // Without a kubelet nothing else ends a pod's grace period.
+        // On a server without a kubelet, no other component ends a pod's grace period.
         let pods = if act {
             DeleteParams::default().grace_period(0)
         } else {
@@ -351,7 +354,7 @@ impl World {
             "automountServiceAccountToken": false,
         });
         if self.acts() {
-            // If the server has a scheduler, it leaves these pods to the demo's.
+            // With this name, another scheduler on the server ignores these pods.
             spec["schedulerName"] = json!("kubectl-informer-demo");
         }
         json!({
@@ -367,7 +370,7 @@ impl World {
     }
 }
 
-/// Returns a node with room for 320 of the demo's pods.
+/// Returns a node with room for 320 of the demo's pods, if the pods have the default CPU request.
 fn node(name: &str, run: &str) -> Value {
     let room = json!({"cpu": "32", "memory": "64Gi", "pods": "1000"});
     json!({
@@ -382,15 +385,15 @@ fn node(name: &str, run: &str) -> Value {
     })
 }
 
-/// Converts a value to an object of its type.
+/// Converts a JSON value to an object of its Rust type.
 ///
-/// It parses the value's text, as `kube_client` does with responses.
-/// Deserializing values too would duplicate all code that reads a pod, 0.6 MB of it.
+/// The function parses the value's text, as `kube_client` does with responses. Deserializing from a `Value`
+/// would need a second copy of all code that reads a pod, 0.6 MB.
 fn typed<K: DeserializeOwned>(value: &Value) -> Result<K, serde_json::Error> {
     serde_json::from_str(&value.to_string())
 }
 
-/// Formats a number of objects of a kind.
+/// Formats a number of objects with their kind, such as `2 Pods`.
 fn counted(number: usize, kind: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {kind}{plural}")
@@ -428,7 +431,7 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         })
 }
 
-/// The error of a kubeconfig that does not have the context, or has no current context.
+/// Returns the error for a kubeconfig without the context `wanted`, or without a current context.
 fn no_context(path: &Path, wanted: Option<&str>, contexts: &[&str]) -> anyhow::Error {
     let (shown, has) = (path.display(), contexts.join(", "));
     match wanted {
@@ -459,7 +462,7 @@ fn refused(what: &str, error: &kube_client::Error) -> anyhow::Error {
     }
 }
 
-/// The root cause of an error, in one line.
+/// Returns the message of an error's root cause, as one line.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

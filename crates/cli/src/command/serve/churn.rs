@@ -1,11 +1,12 @@
-//! `--churn`: creates, updates and deletes objects at a constant rate.
+//! `--churn`: creates, updates and deletes seeded objects at a constant rate.
 //!
 //! Guarantees:
-//! - the nth change is due n intervals after the start; if the machine is too slow, overdue changes are dropped instead
-//!   of being made in a burst;
-//! - four of five changes are updates, the others alternate between creations and deletions, so there is at most one
-//!   object more than seeded;
-//! - only seeded or churned objects are changed; an object that another client deletes is replaced.
+//! - change number n is scheduled n intervals after the start. If a change is more than [`LAG_MAX`] late, the
+//!   schedule is postponed, so overdue changes are not made in a burst;
+//! - on average, four of five changes are updates. The others alternate between creations and deletions, so
+//!   each resource has at most one object more than requested;
+//! - only seeded objects and objects from earlier changes are changed. An object that another client has
+//!   deleted is replaced.
 
 use std::{convert::Infallible, fmt, str::FromStr, time::Duration};
 
@@ -15,19 +16,19 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{seeding::Population, template};
 
-/// Maximum rate in changes per second, more than any machine reaches.
+/// Maximum rate in changes per second. No machine reaches this rate.
 const RATE_MAX: u64 = 1_000_000;
 
-/// Maximum changes before other tasks run: about 2 ms.
+/// Maximum number of consecutive changes before other tasks run: about 2 ms.
 const BURST: u32 = 64;
 
-/// Maximum delay of a change; changes with a longer delay are dropped.
+/// Maximum delay of a change after its scheduled time. A longer delay postpones all following changes.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Number of changes of which one is a creation or deletion.
+/// Average number of changes per creation or deletion. All other changes are updates of existing objects.
 const UPDATES: u32 = 5;
 
-/// Rate of changes.
+/// A rate of changes, in changes per second or per minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     changes: u64,
@@ -40,7 +41,7 @@ enum Per {
     Minute,
 }
 
-/// Changes the seeded objects.
+/// Changes the seeded objects of a server, and counts the changes.
 pub(super) struct Churn {
     server: Server,
     populations: Vec<Population>,
@@ -48,7 +49,7 @@ pub(super) struct Churn {
     tally: Tally,
 }
 
-/// Number of changes so far.
+/// Number of creations, updates and deletions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) created: u64,
@@ -92,7 +93,8 @@ impl fmt::Display for Rate {
 }
 
 impl Rate {
-    /// Time after the start at which a change is due; changes are counted from 1.
+    /// Returns the scheduled time of change number `nth`, relative to the start. The first change has number
+    /// 1.
     fn due(self, nth: u64) -> Duration {
         let period = match self.per {
             Per::Second => Duration::from_secs(1),
@@ -138,7 +140,7 @@ impl Churn {
         }
     }
 
-    /// Returns the number of changes so far.
+    /// Returns the number of creations, updates and deletions so far.
     pub(super) fn tally(&self) -> Tally {
         self.tally
     }
@@ -146,7 +148,7 @@ impl Churn {
     /// Changes objects at this rate until the future is dropped.
     ///
     /// # Cancel safety
-    /// Each change is made and counted completely.
+    /// Cancel safe. Each change is either made and counted completely, or not made.
     pub(super) async fn run(&mut self, rate: Rate) -> Infallible {
         let mut start = Instant::now();
         let mut nth = 1;
@@ -168,7 +170,8 @@ impl Churn {
         }
     }
 
-    /// Makes one change; the probability of a kind is proportional to its number of objects.
+    /// Makes one change to a random resource. A resource's probability is proportional to its requested
+    /// number of objects.
     fn change(&mut self) {
         let counts = self.populations.iter().map(|kind| u64::from(kind.count));
         let mut at = self.rng.u64(..counts.sum::<u64>().max(1));
@@ -219,7 +222,7 @@ impl Population {
                 tally.updated += 1;
                 Ok(())
             }
-            // Another client has deleted it.
+            // Another client has deleted the object.
             Err(error) if error.code() == 404 => {
                 self.alive.swap_remove(at);
                 self.create(server, rng, tally)

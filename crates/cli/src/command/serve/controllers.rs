@@ -1,9 +1,10 @@
-//! `--controllers`: runs the demo's control loops in this process, for all objects on the server.
+//! `--controllers`: runs the demo's control loops in this process, for all namespaces of the server.
 //!
 //! Guarantees:
-//! - they act in all namespaces, each with its own `User-Agent`, which fault plans can match;
-//! - they ignore seeded pods, which are already bound, and seeded nodes, on which no agent would run pods;
-//! - rejected requests are retried, because a fault plan may be the reason.
+//! - each process of the demo (one or two loops) has its own `User-Agent`, which fault plans can match;
+//! - the loops ignore seeded pods, which are already bound to a node, and seeded nodes, which have no node
+//!   agent;
+//! - the loops retry rejected requests, because a fault plan may be the reason.
 
 use std::{
     convert::Infallible,
@@ -29,40 +30,42 @@ use crate::control_plane::{
     step::Loop,
 };
 
-/// The nodes on which pods run.
+/// Names of the nodes that the controllers create and run pods on.
 pub(super) const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Time after which unfilled caches are reported; the controllers continue to wait.
+/// Time after which caches that are not filled are reported in the log. The controllers continue to wait.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Interval between attempts to fill the caches.
+/// Pause between two attempts to fill the caches.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The loops on a server.
+/// The demo's control loops, connected to one server.
 pub(super) struct Controllers {
     plane: ControlPlane,
 }
 
-/// A server, as one process accesses it.
+/// The server as a `tower` service for the client of one process. Sets the `User-Agent` of that process on
+/// each request.
 struct Reached {
     server: Server,
     user_agent: HeaderValue,
 }
 
 impl Controllers {
-    /// Creates two nodes, if missing, and opens the loops, which are idle until [`Controllers::run`].
+    /// Creates the nodes in [`NODES`], if they are missing, and opens the loops. The loops are idle until
+    /// [`Controllers::run`].
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.
     pub(super) async fn open(server: &Server) -> anyhow::Result<Self> {
-        // An earlier start may have stored them in a data directory.
+        // The data directory of the server may contain the nodes of an earlier start.
         let is_missing = |name: &&str| server.get("v1", "nodes", name).is_none();
         for name in NODES.into_iter().filter(is_missing) {
             server
                 .create(node(name))
                 .with_context(|| format!("can't create node {name}"))?;
         }
-        // The steps are for the demo; they have no receiver here.
+        // The loops report steps for the demo. Here the steps have no receiver.
         let (tell, _) = mpsc::channel(1);
         let scope = Scope {
             namespace: None,
@@ -87,10 +90,10 @@ impl Controllers {
         Ok(Self { plane })
     }
 
-    /// Starts the loops once their caches are filled.
+    /// Fills the caches of the loops, then starts the loops. Does not return.
     ///
     /// # Cancel safety
-    /// Started work continues until [`Controllers::shutdown`].
+    /// After the future is dropped, started loops continue until [`Controllers::shutdown`].
     pub(super) async fn run(&mut self) -> Infallible {
         while let Err(error) = self.plane.observe(SYNC_TIMEOUT).await {
             tracing::warn!("the controllers wait for their caches: {error}");
@@ -125,7 +128,7 @@ where
     }
 }
 
-/// Returns a client without a socket, so that the loops do not depend on the port.
+/// Returns a client that does not use a socket, so the loops do not depend on the server's port.
 fn client(server: &Server, user_agent: &str) -> anyhow::Result<Client> {
     let reached = Reached {
         server: server.clone(),
@@ -154,7 +157,7 @@ mod tests {
 
     use super::{super::seeding, *};
 
-    /// Longer than any operation in virtual time.
+    /// A period in virtual time that is longer than any operation of the tests.
     const LONG: Duration = Duration::from_secs(60);
 
     fn deployment(namespace: &str, replicas: u32) -> Value {

@@ -1,22 +1,24 @@
-//! `--fault`: a plan as text or in a file.
+//! Reads the fault plan of `serve --fault`, which is given as text or as a file, and activates it on the
+//! server.
 //!
-//! Guarantees: a malformed plan is rejected before the server starts, with line and column of the mistake, and the file
-//! if there is one.
+//! The module guarantees that a malformed plan is rejected before the server starts. The error contains the
+//! line and the column of the mistake, and the name of the file if the plan is in a file. The syntax of plans
+//! is defined by the embedded server (`kube_informer_apiserver`), not here.
 
 use std::{fs, path::PathBuf, str::FromStr};
 
 use anyhow::{Context as _, anyhow};
 use kube_informer_apiserver::{PlanError, Server};
 
-/// The argument of `--fault`.
+/// The argument of `--fault`: a fault plan, or the file that contains the plan.
 #[derive(Clone, Debug)]
 pub(crate) enum FaultPlan {
     Text(String),
-    /// Given as `@FILE`.
+    /// Path of the plan's file; the argument is `@FILE`.
     File(PathBuf),
 }
 
-/// A valid plan and its source.
+/// The text of a valid fault plan, with its origin for error messages: `--fault` or the path of the file.
 #[derive(Debug)]
 pub(super) struct Read {
     text: String,
@@ -36,7 +38,7 @@ impl FromStr for FaultPlan {
 }
 
 impl FaultPlan {
-    /// Reads and parses the plan.
+    /// Reads the plan from the argument or its file, and checks the syntax of the plan.
     ///
     /// # Errors
     /// Returns an error if the file can't be read or the plan has a mistake.
@@ -57,11 +59,11 @@ impl FaultPlan {
 }
 
 impl Read {
-    /// Activates the plan.
+    /// Activates the plan on the server. `kept` states whether the server has a data directory.
     ///
     /// # Errors
-    /// Returns an error if the plan restarts the server at an unknown revision; a server with stored objects has no
-    /// revisions from before this start.
+    /// Returns an error if the plan restarts the server at a revision that the server does not have. A server
+    /// with a data directory has no revisions from before its start.
     pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
         let origin = &self.origin;

@@ -1,9 +1,12 @@
-//! `--seed-objects`: creates a number of objects of a kind before the server is reachable.
+//! Creates the objects of `serve --seed-objects` before clients can connect to the server.
 //!
 //! Guarantees:
-//! - the argument names a kind that the server stores;
-//! - on a new server the same flags create the same objects, except for their creation times;
-//! - on a server with objects from an earlier start only the missing ones are created, and none is overwritten.
+//! - The argument names a kind that the server stores.
+//! - On a new server, the same flags create the same objects, except for their creation times.
+//! - On a server that restored objects from its data directory, only the missing objects are created. No
+//!   object is overwritten.
+//!
+//! The content of the objects is defined in the module `template`.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -15,33 +18,35 @@ use kube_informer_apiserver::{Kind, Kinds, Scope, Server};
 
 use super::template::{self, NAMESPACES, SEEDED, Template};
 
-/// Maximum number of objects of one kind: 10 GB, and numbers of 8 digits.
+/// Maximum number of seeded objects of one kind. That many objects have about 10 GB of JSON.
 const COUNT_MAX: u32 = 10_000_000;
 
-/// Number of objects stored between checks for a signal, with one sync of the disk: about 10 ms.
+/// Number of objects per call of [`Server::create_all`], which syncs a data directory once and takes about
+/// 10 ms. A signal is handled between two calls.
 const STRIDE: usize = 256;
 
-/// Number of objects per page when counting: about 5 MB of metadata.
+/// Maximum number of objects per page of the list that finds existing seeded objects: about 5 MB of metadata.
 const PAGE: u32 = 10_000;
 
-/// The parsed argument of `--seed-objects pods=100`.
+/// The parsed argument of `--seed-objects`, such as `pods=100`: a kind and the number of its objects.
 #[derive(Clone, Debug)]
 pub(crate) struct SeedObjects {
     kind: Kind,
     count: u32,
 }
 
-/// The seeded objects of one kind that are known to exist.
+/// The seeded objects of one kind on the server. Each object is identified by the number in its name.
 #[derive(Debug)]
 pub(super) struct Population {
     pub(super) template: Template,
-    /// Number of seeded objects that existed before this start.
+    /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Requested number of objects.
+    /// Number of objects that `--churn` maintains: the requested number, or the number of existing objects
+    /// minus one if that is larger.
     pub(super) count: u32,
-    /// Numbers in the names of the existing objects.
+    /// Numbers in the names of all existing seeded objects of the kind.
     pub(super) alive: Vec<u32>,
-    /// Number in the name of the next object.
+    /// Number in the name of the next object that is created.
     pub(super) next: u32,
 }
 
@@ -80,7 +85,7 @@ impl FromStr for SeedObjects {
 }
 
 impl SeedObjects {
-    /// Returns the name of the resource as in the server's errors, such as `deployments.apps`.
+    /// Returns the plural and the group of the kind as in the server's errors, such as `deployments.apps`.
     pub(crate) fn resource(&self) -> String {
         self.kind.group_resource()
     }
@@ -92,13 +97,16 @@ impl fmt::Display for SeedObjects {
     }
 }
 
-/// Whether objects of a kind can be created and are stored.
+/// Returns whether the server stores objects of a kind: the kind supports the verbs `create` and `list`.
 pub(super) fn is_stored(kind: &Kind) -> bool {
     let has = |verb: &str| kind.verbs.iter().any(|served| served == verb);
     has("create") && has("list")
 }
 
-/// Finds a kind by any name that kubectl accepts; prefers the preferred version of the first group.
+/// Returns the kind that kubectl finds by `name`, which is a plural, a singular, `PLURAL.GROUP` or a short
+/// name.
+///
+/// If several kinds match, the first kind in its preferred version is returned.
 pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
     let is_it = |kind: &&Kind| {
         kind.plural == name
@@ -112,13 +120,14 @@ pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
         .or_else(|| found().next())
 }
 
-/// Creates the missing objects and their namespaces.
+/// Creates the missing objects of all kinds in `wanted`. The namespaces for seeded objects are created first
+/// if a kind is namespaced.
 ///
 /// # Errors
-/// Returns an error if the server rejects an object.
+/// Returns an error if the server rejects a request.
 ///
 /// # Cancel safety
-/// If the future is dropped, a part of the objects exists.
+/// If the future is dropped, the objects that were already created remain on the server.
 pub(super) async fn fill(
     server: &Server,
     wanted: &[SeedObjects],
@@ -149,7 +158,7 @@ pub(super) async fn fill(
 // === impl Population ===
 
 impl Population {
-    /// Counts the existing objects, and creates the missing ones with the lowest free numbers.
+    /// Finds the existing seeded objects, and creates the missing objects with the lowest free numbers.
     async fn fill(
         server: &Server,
         template: Template,
@@ -201,7 +210,7 @@ impl fmt::Display for Population {
     }
 }
 
-/// Returns the numbers of a kind's seeded objects on the server.
+/// Returns the numbers in the names of a kind's seeded objects on the server.
 async fn numbers(server: &Server, template: &Template) -> anyhow::Result<BTreeSet<u32>> {
     let kind = template.kind();
     let resource = ApiResource::from_gvk_with_plural(

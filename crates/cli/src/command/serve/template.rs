@@ -1,52 +1,57 @@
-//! Templates of seeded objects: small, plausible, and identified by a number.
+//! Generates the JSON of seeded objects. Each object is identified by the number in its name.
 //!
 //! Guarantees:
-//! - name and namespace are computed from the number, so they need not be stored;
-//! - an object has about 1 KB of JSON, and the label [`SEEDED`] with its resource;
-//! - the same number and random generator produce the same object.
+//! - The name and the namespace of an object are computed from its number, so callers store only the number.
+//! - An object has about 1 KB of JSON, and the label [`SEEDED`] with the plural of its kind as value.
+//! - The same number and the same state of the random number generator produce the same object.
+//!
+//! The module does not send the objects to a server.
 
 use fastrand::Rng;
 use kube_informer_apiserver::{Kind, Scope};
 use serde_json::{Value, json};
 
-/// Label of all seeded objects; its value is the resource.
+/// Label key of all seeded objects. The value is the plural of the object's kind, such as `pods`.
 pub(super) const SEEDED: &str = "kubectl-informer-seeded";
 
-/// Namespaces of seeded objects; created when needed.
+/// Namespaces of seeded objects. They are created if a namespaced kind is seeded.
 pub(super) const NAMESPACES: [&str; 10] = [
     "billing", "catalog", "checkout", "identity", "ledger", "media", "orders", "search",
     "shipping", "support",
 ];
 
-/// Values of the label `app`.
+/// Values of the label `app` of seeded objects.
 const APPS: [&str; 7] = [
     "api", "cache", "frontend", "gateway", "indexer", "mailer", "worker",
 ];
 
-/// Number of values of the label `version`.
+/// Number of different values of the label `version` of seeded objects.
 ///
-/// Updates change the label, so that objects enter and leave selectors.
+/// Updates change the value, so an object can start to match a label selector, or stop matching it.
 pub(super) const VERSIONS: u32 = 10;
 
-/// Pods per node if no nodes are seeded, as on a usual machine.
+/// Number of pods that are bound to each node name if no nodes are seeded.
 const PODS_ON_NODE: u32 = 30;
 
-/// Size of an object's JSON in bytes; the server adds about 80.
+/// Size in bytes that a generated object's JSON is padded to. The server adds about 80 bytes.
 const SIZE: usize = 940;
 
-/// Size of the data of a config map or secret in bytes.
+/// Size in bytes of the `data` of a seeded ConfigMap or Secret.
 const DATA: usize = 400;
 
-/// Creates the objects of one kind.
+/// Generates the seeded objects of one kind.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     kind: Kind,
-    /// Number of nodes for pods.
+    /// Number of nodes that generated pods are bound to.
     nodes: u32,
 }
 
 impl Template {
-    /// Creates the template for `count` objects of a kind, with `nodes` seeded nodes.
+    /// Creates a template. `count` is the number of objects of the kind, and `nodes` is the number of seeded
+    /// nodes.
+    ///
+    /// If `nodes` is zero, pods are bound to generated node names, with 30 pods per name.
     pub(super) fn new(kind: &Kind, count: u32, nodes: u32) -> Self {
         let nodes = if nodes > 0 {
             nodes
@@ -63,7 +68,7 @@ impl Template {
         &self.kind
     }
 
-    /// Returns the key of the object with this number: `namespace/name`, or `name` in cluster scope.
+    /// Returns the key of the object with this number: `namespace/name`, or `name` for a cluster-scoped kind.
     pub(super) fn key(&self, number: u32) -> String {
         let name = self.name(number);
         match self.namespace(number) {
@@ -72,7 +77,8 @@ impl Template {
         }
     }
 
-    /// Returns the number in a seeded object's name; `None` for another name.
+    /// Returns the number in the name of a seeded object, or `None` if the object is not a seeded object of
+    /// this kind.
     pub(super) fn number(&self, namespace: Option<&str>, name: &str) -> Option<u32> {
         let (_, digits) = name.rsplit_once('-')?;
         let number = digits.parse().ok()?;
@@ -92,7 +98,8 @@ impl Template {
         namespaced.then(|| pick(&NAMESPACES, number))
     }
 
-    /// Creates a new object in the state that it would have on a server that ran for a while.
+    /// Returns a new object with this number. Its spec and status are those of an object that has existed for
+    /// a while, such as a bound pod that is ready.
     pub(super) fn object(&self, number: u32, rng: &mut Rng) -> Value {
         let mut metadata = json!({
             "name": self.name(number),
@@ -166,7 +173,8 @@ impl Template {
     }
 }
 
-/// Returns the patch of an update; `change` makes the patch differ from the previous one.
+/// Returns the merge patch of one update: a random `version` label, and an annotation with the value
+/// `change`.
 pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     json!({"metadata": {
         "labels": {"version": version(rng)},
@@ -174,7 +182,7 @@ pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     }})
 }
 
-/// Returns a namespace for seeded objects.
+/// Returns the JSON of a namespace with this name.
 pub(super) fn namespace(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -217,7 +225,7 @@ fn service(number: u32) -> Value {
     }})
 }
 
-/// Returns a Deployment or replica set of one small pod.
+/// Returns the spec of a Deployment or ReplicaSet with one small pod.
 fn workload(number: u32) -> Value {
     let labels = json!({"app": app(number), "number": number.to_string()});
     json!({"spec": {

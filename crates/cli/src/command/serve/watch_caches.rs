@@ -1,7 +1,9 @@
-//! `--watch-cache`, `--default-watch-cache-size` and `--watch-cache-sizes`, as in kube-apiserver.
+//! Sets the watch caches of the embedded server from `--watch-cache`, `--default-watch-cache-size` and
+//! `--watch-cache-sizes`.
 //!
-//! Guarantees: the argument names a served resource; a size is applied exactly, while kube-apiserver only distinguishes
-//! 0 from other sizes.
+//! The flags are those of kube-apiserver. The module guarantees that the argument of `--watch-cache-sizes`
+//! names a served resource. A size is applied exactly; kube-apiserver only distinguishes zero from other
+//! sizes.
 
 use std::str::FromStr;
 
@@ -9,7 +11,8 @@ use kube_informer_apiserver::{Builder, Kinds, WatchCache};
 
 use super::seeding;
 
-/// The parsed argument of `--watch-cache-sizes pods#1000`.
+/// The parsed argument of `--watch-cache-sizes`, such as `pods#1000`: a resource and the size of its watch
+/// cache in events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CacheSize {
     /// Plural and group of the resource, such as `deployments.apps`.
@@ -17,10 +20,10 @@ pub(crate) struct CacheSize {
     events: usize,
 }
 
-/// How far back watches can start.
+/// The watch cache settings of all resources. They limit the oldest revision from which a watch can start.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WatchCaches {
-    /// Setting for resources without a setting of their own.
+    /// Setting for resources that are not in `sizes`.
     pub(crate) default: WatchCache,
     pub(crate) sizes: Vec<CacheSize>,
 }
@@ -49,7 +52,7 @@ impl FromStr for CacheSize {
 }
 
 impl WatchCaches {
-    /// Applies the settings to a builder.
+    /// Applies the settings to the server's builder.
     pub(super) fn set(&self, builder: Builder) -> Builder {
         let builder = builder.watch_cache(self.default);
         self.sizes.iter().fold(builder, |builder, size| {

@@ -1,4 +1,4 @@
-//! A node agent alone, and with the in-process server in paused time.
+//! Tests the node agent, mostly with the embedded server and paused time.
 
 use kube_client::Api;
 use kube_informer_apiserver::Server;
@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// Longer than any operation in virtual time.
+/// Time limit in virtual (paused) time. No operation takes that long.
 const LONG: Duration = Duration::from_secs(60);
 
 fn pod(name: &str, node: Option<&str>) -> Value {
@@ -19,7 +19,7 @@ fn pod(name: &str, node: Option<&str>) -> Value {
     })
 }
 
-/// Runs the agent of a node for a second; `doomed` containers end.
+/// Starts the agent of a node and waits one second. The first `doomed` containers end in this second.
 async fn at_work(server: &Server, node: &str, doomed: u32) -> ControlPlane {
     let (tell, _) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

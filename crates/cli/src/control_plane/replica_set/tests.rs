@@ -1,4 +1,4 @@
-//! The replica set controller with the in-process server in paused time.
+//! Tests the replica set controller with the embedded server and paused time.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// Longer than any operation in virtual time.
+/// Time limit in virtual (paused) time. No operation takes that long.
 const LONG: Duration = Duration::from_secs(60);
 
 fn replica_set(replicas: u32) -> Value {
@@ -38,7 +38,7 @@ fn names(server: &Server) -> BTreeSet<String> {
     pods.iter().map(name).collect()
 }
 
-/// A controller with filled caches, whose workers have not started.
+/// Opens the controller on a server, and waits until its caches are synced. Its workers are not started.
 async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
@@ -53,7 +53,7 @@ async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     (plane, steps)
 }
 
-/// Lets all pending work finish.
+/// Waits one second of virtual (paused) time, so that all pending operations complete.
 async fn settle() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }

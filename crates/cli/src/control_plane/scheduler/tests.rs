@@ -1,4 +1,4 @@
-//! The scheduler with the in-process server in paused time; each test waits for reported steps.
+//! Tests the scheduler with the embedded server and paused time. Each test waits for reported steps.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// Longer than any operation in virtual time.
+/// Time limit in virtual (paused) time. No operation takes that long.
 const LONG: Duration = Duration::from_secs(60);
 
 fn node(name: &str, cpu: &str) -> Value {
@@ -43,7 +43,7 @@ fn node_name(server: &Server, pod: &str) -> Value {
     pod["spec"]["nodeName"].clone()
 }
 
-/// A scheduler with filled caches, whose workers have not started.
+/// Opens the scheduler on a server, and waits until its caches are synced. Its workers are not started.
 async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
@@ -60,7 +60,7 @@ async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     (plane, steps)
 }
 
-/// Returns the next step of a kind.
+/// Receives steps until one has this kind, and returns that step.
 async fn next(steps: &mut mpsc::Receiver<Step>, kind: Kind) -> Step {
     let found = async {
         loop {

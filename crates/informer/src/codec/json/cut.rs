@@ -1,5 +1,6 @@
-//! Removes pruned members from an object's JSON text. All other bytes stay the same, except commas next to
-//! removed members.
+//! Removes members from an object's JSON text, according to the pruning rules of an informer.
+//!
+//! All other bytes stay the same, except commas next to removed members.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -11,7 +12,9 @@ use serde_json::value::RawValue;
 
 use crate::pruning::{Fate, Members};
 
-/// Returns the object's JSON without the members that `members` prunes; invalid JSON is returned unchanged.
+/// Returns the object's JSON without the members that the rules in `members` drop.
+///
+/// Invalid JSON is returned unchanged.
 pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
     let Ok(text) = std::str::from_utf8(json) else {
         return Cow::Borrowed(json);
@@ -23,10 +26,12 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Like [`cut`], but uses the values in `found`, which are already located in the metadata, as slices of
-/// `json`.
+/// Like [`cut`], but takes the positions of metadata members from `found` instead of searching for them.
 ///
-/// Returns `None` if members other than those in `found` must be pruned, or if a key in the text has escapes.
+/// `found` contains the name and the value of each known metadata member; a value is a slice of `json`.
+///
+/// Returns `None` if members other than those in `found` must be dropped, or if a key in the text has
+/// escapes.
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
@@ -68,7 +73,8 @@ fn find_among(
     Some(())
 }
 
-/// Returns the byte range of a member, from its key to the end of `value`; `None` if the key has escapes.
+/// Returns the byte range in `json` from the member's key to the end of `value`; `None` if the key has
+/// escapes.
 fn member(json: &[u8], key: &str, value: &[u8]) -> Option<Range<usize>> {
     let at = offset(json, value);
     let before = json[..at].trim_ascii_end().strip_suffix(b":")?;
@@ -104,8 +110,10 @@ fn spaces(json: &[u8]) -> usize {
     json.len() - json.trim_ascii_start().len()
 }
 
-/// Appends the byte ranges of the pruned members of the map `part` to `cuts`, in order. Each range is a
-/// position in `whole`, and extends from the member's key to the end of its value.
+/// Appends the byte ranges of the members to drop from the map `part` to `cuts`, in ascending order.
+///
+/// `part` is a slice of `whole`, and the ranges are positions in `whole`.
+/// Each range extends from the member's key to the end of the member's value.
 fn find(
     members: &Members,
     whole: &[u8],
@@ -125,8 +133,9 @@ fn find(
     if found_all { Ok(()) } else { searched }
 }
 
-/// Like [`find`], but `value` may also be an array of maps. Arrays in arrays are not searched, so the
-/// recursion depth is at most the length of a field path.
+/// Like [`find`], but `value` may also be an array of maps.
+///
+/// Arrays in arrays are not searched, so the recursion depth is at most the length of a field path.
 fn find_in(
     members: &Members,
     whole: &[u8],
@@ -146,15 +155,16 @@ fn find_in(
     Ok(())
 }
 
-/// A visitor that searches the members of one map for those to prune.
+/// A serde visitor that finds the members of one JSON map that the pruning rules drop.
 struct Search<'s> {
     members: &'s Members,
-    /// Number of named members that the search has not found yet; `None` if unnamed members are pruned too,
-    /// so that the search can't end early.
+    /// Number of members that have a rule by name and that the search has not found yet.
+    ///
+    /// `None` if members without a rule are dropped too, so the search can't end early.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,
-    /// Set to true when the search has found all named members and ends before the end of the map.
+    /// Set to true if the search has found all members that have a rule, and ends before the end of the map.
     found_all: &'s mut bool,
 }
 
@@ -200,7 +210,7 @@ impl<'a> Visitor<'a> for Search<'_> {
     }
 }
 
-/// Returns the text of a key, given its quoted JSON text.
+/// Returns a key without quotes and escapes; `key` is the quoted JSON text.
 fn name(key: &str) -> serde_json::Result<Cow<'_, str>> {
     let quoted = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'));
     match quoted {

@@ -1,17 +1,19 @@
-//! Reads an object's identity in place, from JSON in the form that API servers write: without white space, and
-//! without escapes in the identity.
+//! Reads an object's identity without a JSON parser, from JSON in the form that API servers write.
 //!
-//! Other fields of the metadata are skipped by their structure, which takes less than half of a parser's
-//! time; managed fields are a quarter of a pod's JSON. Skipped fields are validated when the object is
-//! decoded.
+//! This form has no white space, and no escapes in the identity.
+//!
+//! Other metadata fields are skipped by their structure, which takes less than half of a parser's time.
+//! The managed fields alone are a quarter of a pod's JSON.
+//! Skipped fields are validated later, when the object is decoded.
 
 use std::borrow::Cow;
 
 use super::super::{Identity, IdentityMetadata, Pairs};
 use crate::json::CompactReader;
 
-/// Reads an object's identity from its metadata, whose value begins at byte `at`. Returns `None` if the text
-/// is in another form, which a parser has to read.
+/// Reads an object's identity from the value of `metadata`, which begins at byte `at`.
+///
+/// Returns `None` if the text is in another form, which the caller must read with a parser.
 pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     let mut metadata = IdentityMetadata::default();
     let mut seen = Seen::default();
@@ -34,13 +36,14 @@ pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
 /// Initial capacity, in labels, of the vector for an object's labels. Few objects have more.
 const LABELS: usize = 16;
 
-/// Which of the seven fields of the identity have been read, to detect duplicates.
+/// For each of the seven fields of the identity, whether the field has been read; used to detect duplicates.
 #[derive(Default)]
 struct Seen([bool; 7]);
 
 impl Seen {
-    /// Returns `value` if this is the first member with this number, and `None` for a duplicate, which a
-    /// parser has to read.
+    /// Returns `value` if no field with the number `member` was read before.
+    ///
+    /// Returns `None` for a duplicate field, which the caller must read with a parser.
     fn first<T>(&mut self, member: usize, value: T) -> Option<T> {
         let again = std::mem::replace(self.0.get_mut(member)?, true);
         (!again).then_some(value)
@@ -66,7 +69,7 @@ mod tests {
         super::super::identity_at(json, at, false)
     }
 
-    /// Generates metadata in valid and some invalid forms.
+    /// Generates the JSON text of metadata, in valid and some invalid forms.
     fn metadata() -> impl Strategy<Value = String> {
         let keys =
             "(name|namespace|uid|resourceVersion|labels|annotations|managedFields|x|na\\\\u006de)";

@@ -1,4 +1,7 @@
-//! [`ListSplitter`] splits the body of a list into its items.
+//! Splits the body of a list response into its items ([`ListSplitter`]).
+//!
+//! Guarantees: the splitter buffers at most one item or field, and rejects a part that exceeds its size
+//! limit. The module does not decode the items.
 
 use std::{borrow::Cow, fmt};
 
@@ -17,11 +20,12 @@ use crate::{
     limits::{CONTINUE_TOKEN_BYTES, REVISION_BYTES, is_fit, one_line},
 };
 
-/// Splits the body of a list into the elements of `items` as they arrive, and returns the list's other fields
-/// at the end of the body.
+/// Splits the body of a list into the elements of `items` while the body is received.
 ///
-/// The keys of a list may have any order: built-in kinds have `metadata` first, custom resources have it
-/// after `items`. So the caller must not interpret the items before [`ListSplitter::finish`] succeeds.
+/// Returns the list's other fields at the end of the body.
+/// The keys of a list may have any order: built-in kinds have `metadata` first, custom resources have
+/// `metadata` after `items`. Therefore, the caller must not use the items before [`ListSplitter::finish`]
+/// succeeds.
 #[derive(Debug, Default)]
 pub(crate) struct ListSplitter {
     state: State,
@@ -30,7 +34,7 @@ pub(crate) struct ListSplitter {
     key: Vec<u8>,
     head: Head,
     head_bytes: usize,
-    /// Number of bytes skipped so far of the current unknown value.
+    /// Number of bytes of the current unknown field's value that the splitter has skipped so far.
     skipped_bytes: usize,
     limit: Limit,
 }
@@ -39,20 +43,20 @@ pub(crate) struct ListSplitter {
 enum State {
     #[default]
     Start,
-    /// The next byte begins a key, or is the closing brace of the list.
+    /// The next byte is the opening quote of a key, a comma before a key, or the closing brace of the list.
     Key,
     /// The next byte is inside a key.
     KeyText,
-    /// A key has ended, and its colon follows.
+    /// The next byte is the colon after a key.
     Colon,
-    /// The next byte begins the value of a key.
+    /// The next byte is the first byte of a key's value.
     Value,
     /// The next byte is inside a value that the splitter buffers: `metadata`, `kind`, `apiVersion`, or
     /// `items` that are not an array.
     Kept,
     /// The next byte is inside the value of an unknown key, which is skipped.
     Skipped,
-    /// The next byte begins an item, or is the closing bracket of `items`.
+    /// The next byte is the first byte of an item, a comma before an item, or the closing bracket of `items`.
     Items,
     Item,
     Done,
@@ -68,7 +72,8 @@ struct Head {
 
 impl Head {
     /// Returns an error if the response is a `Table` of the API group `meta.k8s.io`, which has no items.
-    /// Other groups may define a kind with that name.
+    ///
+    /// Another group may define a kind named `Table`.
     fn refuse_table(&self) -> Result<(), SplitError> {
         if self.kind == "Table" && self.api_version.starts_with("meta.k8s.io/") {
             return Err(malformed(
@@ -92,8 +97,9 @@ fn invalid(what: impl fmt::Display) -> SplitError {
     malformed(format!("the response to the list {what}"))
 }
 
-/// Maximum bytes stored of a key of the list object, for the comparison with known keys, which are all
-/// shorter.
+/// Maximum number of bytes that the splitter stores of a key in the list object.
+///
+/// All keys that the splitter knows are shorter.
 const KEY_BYTES: usize = 64;
 
 impl ListSplitter {
@@ -153,11 +159,11 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Returns the list's fields other than `items`. Call it at the end of the body.
+    /// Returns the list's fields other than `items`. The caller must call this method at the end of the body.
     ///
     /// # Errors
-    /// The body ended before the list did, or the list's fields are invalid. The items of the body must not
-    /// be used.
+    /// The body ended before the end of the list, or the list's fields are invalid. The caller must not use
+    /// the items of the body.
     pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         if self.state != State::Done {
             let what = "the response to the list ended before the end of the list";
@@ -253,8 +259,9 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Counts `bytes` more skipped bytes of an unknown value, and returns an error if they exceed the limit
-    /// for one object.
+    /// Adds `bytes` to the number of skipped bytes of an unknown field's value.
+    ///
+    /// Returns an error if this number exceeds the limit for one object.
     fn skip(&mut self, bytes: usize) -> Result<(), SplitError> {
         self.skipped_bytes += bytes;
         if self.limit.check(self.skipped_bytes).is_ok() {
@@ -275,7 +282,7 @@ impl ListSplitter {
         match self.key.as_slice() {
             b"\"kind\"" => self.head.kind = text(&value)?,
             b"\"apiVersion\"" => self.head.api_version = text(&value)?,
-            // An empty list. Any other value is an error: read as empty, it would empty the cache.
+            // `null` means an empty list. Any other value is an error: an empty list would empty the cache.
             b"\"items\"" if value == "null" => {}
             b"\"items\"" => return Err(invalid("has items that are not an array")),
             _ => self.head.metadata = Some(value),

@@ -1,4 +1,4 @@
-//! Tests of the splitters with bodies cut at every byte.
+//! Tests the splitters for lists and watches, with bodies split into chunks at every byte.
 
 use bytes::Bytes;
 use expect_test::{Expect, expect};
@@ -154,7 +154,7 @@ fn a_kind_named_table_of_another_group_is_a_list() {
     assert!(split_list(&[body]).is_ok());
 }
 
-/// Returns the error of a list that begins with `begin` and then repeats `more` without end.
+/// Returns the error for a list body that begins with `begin` and then repeats `more` until it is rejected.
 fn endless_list(begin: &'static str, more: &'static str) -> String {
     let mut splitter = ListSplitter::new(1 << 10);
     let mut frames = Vec::new();

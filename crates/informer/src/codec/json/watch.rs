@@ -1,4 +1,7 @@
-//! [`WatchSplitter`] splits the body of a watch into its events.
+//! Splits the body of a watch response into its events ([`WatchSplitter`]).
+//!
+//! Guarantees: the splitter buffers at most one event, and rejects an event that exceeds the size limit. The
+//! module does not decode the objects in the events.
 
 use std::borrow::Cow;
 
@@ -15,11 +18,11 @@ use super::{
 };
 use crate::json::ValueScanner;
 
-/// Splits the body of a watch into events, and returns each event once all its bytes have arrived.
+/// Splits the body of a watch into events, and returns each event once all bytes of the event are received.
 ///
 /// An event is one JSON object, on one or more lines. At a line end inside an event, the splitter checks that
-/// the event can still become valid JSON. Without this check, after an event that was cut off, the splitter
-/// would buffer all later events as a part of that event.
+/// the event can still become valid JSON. Without this check, the splitter would buffer all events after a
+/// truncated event as parts of the truncated event.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
@@ -29,15 +32,18 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// Number of checks of the current event for valid JSON, and the event's length in bytes at the last check.
+/// Checks of the current event for valid JSON: their number, and the event's length in bytes at the last
+/// check.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,
     bytes: usize,
 }
 
-/// Number of checks of an unfinished event that are made whatever its length. API servers end each event with
-/// its line, so the next lines show that an event was cut off.
+/// Number of checks of an unfinished event that are made regardless of the event's length.
+///
+/// API servers write a line end after each event, so a truncated event is detected at one of the next line
+/// ends.
 const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]
@@ -96,8 +102,10 @@ impl WatchSplitter {
         Ok(())
     }
 
-    /// Checks that the unfinished event can still become valid JSON. A check reads the whole event, so after
-    /// [`LOOKS`] checks the next check waits until the event has doubled in length.
+    /// Checks that the unfinished event can still become valid JSON.
+    ///
+    /// Each check reads the whole event. After [`LOOKS`] checks, the event is checked again only when its
+    /// length has doubled.
     fn look(&mut self) -> Result<(), SplitError> {
         let bytes = self.carry.bytes().len();
         if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {
@@ -124,7 +132,8 @@ impl WatchSplitter {
         }
     }
 
-    /// Checks that the body did not end inside an event. Call it at the end of the body.
+    /// Checks that the body did not end inside an event. The caller must call this method at the end of the
+    /// body.
     ///
     /// # Errors
     /// The body ended inside an event.
@@ -138,8 +147,9 @@ impl WatchSplitter {
     }
 }
 
-/// First bytes of events as API servers write them. An event that begins like this is split without a JSON
-/// parser.
+/// First bytes of an event of each type, as API servers write them.
+///
+/// An event with these first bytes is split without a JSON parser.
 const BEGINNINGS: [(&[u8], FrameKind); 4] = [
     (br#"{"type":"ADDED","object":"#, FrameKind::Added),
     (br#"{"type":"MODIFIED","object":"#, FrameKind::Modified),

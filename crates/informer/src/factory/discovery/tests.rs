@@ -1,8 +1,9 @@
-//! Parsing of names and documents, without a server.
+//! Tests of the parsing of kind names and discovery documents, without a server.
 
 use super::*;
 
-/// Two groups with a kind of the same name, one of them in two versions, and a stale group.
+/// A discovery document with three groups. Two groups have a kind `Widget`, and one of these two serves it in
+/// two versions. The third group is stale.
 const DOCUMENT: &str = r#"{
   "kind": "APIGroupDiscoveryList",
   "items": [

@@ -1,6 +1,6 @@
-//! The lifetime of one informer: it ends with the factory, alone, or after its last hold is dropped.
+//! Decides when a running informer must end: with its factory, on request, or after its last hold is dropped.
 //!
-//! The module decides when the informer ends. It does not stop the informer's tasks itself.
+//! This module does not end the informer's tasks; the function that runs the informer does.
 
 use std::{sync::Weak, time::Duration};
 
@@ -9,19 +9,19 @@ use tokio::sync::watch;
 use super::{EntryId, Registry};
 use crate::{clock, status::InformerError};
 
-/// Whether a running informer is still needed.
+/// Whether a running informer is needed. The registry sends this value to the informer's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Demand {
-    /// The informer has a hold, or is pinned until the factory ends.
+    /// The informer has a hold, or is pinned, which means needed until the factory ends.
     Wanted,
-    /// The informer has no pin and no hold.
+    /// The informer has no pin and no hold. It ends after the idle grace period.
     Idle,
-    /// The informer must end.
+    /// The informer must end, regardless of its pins and holds.
     Ended,
 }
 
 impl Demand {
-    /// Changes the demand to `after` if it is `before`; returns whether it changed.
+    /// Changes this value to `after` if it equals `before`; returns whether it changed.
     pub(super) fn becomes(&mut self, before: Self, after: Self) -> bool {
         let changes = *self == before;
         if changes {
@@ -31,10 +31,10 @@ impl Demand {
     }
 }
 
-/// Receives the signals that end one running informer.
+/// The signals that end one running informer, as its task receives them.
 ///
-/// The receivers are dropped after the informer's last task has ended. Shutdown waits for these receivers to
-/// be dropped.
+/// This value is dropped after the informer's last task has ended. The shutdown of the factory waits until
+/// all these values are dropped.
 pub(in super::super) struct Lifetime {
     pub(super) registry: Weak<Registry>,
     pub(super) id: EntryId,
@@ -45,6 +45,9 @@ pub(in super::super) struct Lifetime {
 
 impl Lifetime {
     /// Waits until the informer must end.
+    ///
+    /// Returns after the shutdown or drop of the factory, on a request to end the informer, or after the idle
+    /// grace period. In the last case, the informer is also removed from the registry.
     pub(in super::super) async fn over(&mut self) {
         loop {
             let demand = *self.demand.borrow_and_update();
@@ -70,7 +73,8 @@ impl Lifetime {
         }
     }
 
-    /// Reports that the informer's tasks have ended; `failure` is the error if the informer failed.
+    /// Reports to the registry that the informer's tasks have ended; `failure` is the error of a failed
+    /// informer.
     pub(in super::super) fn end(self, failure: Option<InformerError>) {
         if let Some(registry) = self.registry.upgrade() {
             if let Some(failure) = failure {

@@ -1,4 +1,7 @@
-//! Races, step by step: an informer that is held while it is retired, or constructed twice.
+//! Tests of races in the registry, each run step by step.
+//!
+//! Examples are a request for an informer that is about to be removed after its idle period, and two
+//! constructions of the same informer at once.
 
 use std::convert::Infallible;
 
@@ -11,7 +14,7 @@ use crate::{
     transport::{Error, ListOptions, ListerWatcher, Response},
 };
 
-/// A server that never answers.
+/// A server that never sends a response.
 struct Silent;
 
 impl ListerWatcher for Silent {
@@ -113,7 +116,7 @@ async fn a_rejected_informer_that_the_constructor_registered_is_not_held() {
     registry.all_ended().await;
 }
 
-/// The second informer is dropped without the lock, so its drop may use the registry.
+/// The registry drops the second informer without its lock, so that drop may use the registry.
 #[tokio::test(start_paused = true)]
 async fn the_first_of_two_constructed_informers_is_registered_and_the_other_never_runs() {
     let registry = Registry::new(Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Each row of the table in the documentation of `InformerOptions`.
+//! Tests of the combination of selections, for each row of the precedence table of `InformerOptions`.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! Tests of objects that could not be decoded.
+//! Tests of broken objects, which are those that failed to decode.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of objects that lists and resyncs deliver again, unchanged or changed.
+//! Tests of lists and resyncs that deliver a known object again, with or without a change.
 
 use super::*;
 

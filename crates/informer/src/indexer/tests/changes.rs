@@ -1,4 +1,4 @@
-//! Tests of the changes that a batch is reported as.
+//! Tests of the changes that the store reports for handlers when a batch is applied.
 
 use super::*;
 

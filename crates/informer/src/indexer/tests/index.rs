@@ -1,4 +1,4 @@
-//! Tests of the objects of each value of an index, for indices added before and after the objects.
+//! Tests of the contents of indices that are added before, after or while objects are stored.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

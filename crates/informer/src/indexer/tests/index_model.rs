@@ -1,5 +1,7 @@
-//! Compares indices with a naive recomputation: they are added, filled elsewhere and removed at any time, and read
-//! alone and combined, in the current snapshot and in all earlier ones.
+//! Compares the store's indices with indices that are recomputed from all objects.
+//!
+//! The test adds, fills and removes indices between changes of the objects. It reads single indices and runs
+//! queries over several, in the current snapshot and in all kept earlier ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +11,8 @@ use super::*;
 use crate::selector::{FieldOperator, FieldSelector};
 
 const NAMES: [&str; 6] = ["a/x", "a/y", "a-b/x", "b/x", "top", "zz"];
-/// Each index covers every other colour, starting with its own, so they overlap.
+/// Names of the test indices. The index at position `n` has all values except `VALUES[n]`, so the indices
+/// overlap.
 const INDICES: [&str; 3] = ["first", "second", "third"];
 const VALUES: [&str; 4] = ["red", "blue", "green", ""];
 const NAMESPACES: [&str; 4] = ["a", "a-b", "b", ""];
@@ -22,7 +25,7 @@ enum Operation {
     Delete(usize),
     List(BTreeMap<usize, u8>),
     Add(usize),
-    /// Starts to fill an index elsewhere. The next operation installs it, if possible.
+    /// Starts an index build outside of the store. A later `Install` adds the index to the store.
     Begin(usize),
     Install,
     Remove(usize),
@@ -77,13 +80,14 @@ fn chosen(bits: u8) -> Colours {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// Returns an index's values of an object with these colours.
+/// Returns the values in the index at position `index` of an object with these colours.
 fn values_of(index: usize, colours: &Colours) -> Colours {
     let of_index = |colour: &&str| VALUES.iter().position(|value| value == colour) != Some(index);
     colours.iter().copied().filter(of_index).collect()
 }
 
-/// The label represents the empty colour as `-`, because [`colours`] skips an empty one.
+/// Creates the index with this number. The label of an object represents the empty colour as `-`, because
+/// [`colours`] skips empty text.
 fn indexers(number: usize) -> Indexers<K> {
     Indexers::new().with(INDICES[number], move |map: &K| {
         let own = colours(map).into_iter();
@@ -101,7 +105,7 @@ fn coloured(name: &str, revision: usize, colours: &Colours) -> Object<K> {
     object(&format!("{name}@{revision} {}", colours.join(",")))
 }
 
-/// The reference store at one moment: its valid objects and its indices.
+/// The expected content of the store: its valid objects with their colours, and its indices by number.
 #[derive(Clone, Debug, Default)]
 struct Naive {
     objects: BTreeMap<ObjectName, Colours>,
@@ -156,7 +160,8 @@ impl Naive {
         }
     }
 
-    /// Returns the names that a query must find; none if it uses an index that does not exist.
+    /// Returns the names that a query with these conditions must find; `None` if an index of the query does
+    /// not exist.
     fn answer(&self, conditions: &[Condition]) -> Option<Vec<&ObjectName>> {
         let indices = conditions.iter().filter_map(|condition| match condition {
             Condition::Any(index, _) | Condition::Not(index, _) | Condition::Field(index, ..) => {
@@ -206,7 +211,7 @@ fn ask(snapshot: &Snapshot<K>, conditions: &[Condition]) -> Option<Vec<ObjectNam
     Some(found)
 }
 
-/// The store, its reference, and an index in progress.
+/// The tested store, its expected content, an unfinished index build, and the kept snapshots.
 struct Played {
     indexer: Indexer<K>,
     writer: IndexerWriter<K>,

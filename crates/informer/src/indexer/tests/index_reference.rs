@@ -1,4 +1,4 @@
-//! Tests of references to indices, and of copies of index functions.
+//! Tests of lookups by the name and by the token of an index, and of copied index functions.
 
 use super::*;
 

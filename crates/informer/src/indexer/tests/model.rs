@@ -1,5 +1,7 @@
-//! Compares a store with a naive reference: after each of a series of random batches, both must have the same
-//! content and indices, and the changes must lead handlers to the current state.
+//! Compares the store with a naive reference after each of a series of random batches.
+//!
+//! The store and the reference must have the same objects and indices. A handler that applies the reported
+//! changes must reach the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +9,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A change of one of a few names. Each has a new revision, so that no two states share one, as on a server.
+/// One random delta for one of a few object names. Every new state has a new revision, as on a real server.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A new state from the watch or a list: colours as a bit set; `None` is a broken object.
+    /// A new state of an object from the watch, or from a list if `relisted` is true. The bits of `colours`
+    /// select the object's colours; `None` is an object that failed to decode.
     Put {
         name: u8,
         colours: Option<u8>,
@@ -20,7 +23,7 @@ enum Step {
         name: u8,
         known: bool,
     },
-    /// The stored state, delivered again.
+    /// A resync of one object, which delivers the stored state again.
     Sync {
         name: u8,
     },
@@ -28,7 +31,7 @@ enum Step {
     Bookmark,
 }
 
-/// The content of one batch: single deltas, or a list.
+/// One random batch: several deltas of one source, or a complete list of one source.
 #[derive(Clone, Debug)]
 enum Operation {
     Batch {
@@ -41,11 +44,11 @@ enum Operation {
     },
 }
 
-/// How a name appears in a list.
+/// The state in which a list contains an object.
 #[derive(Clone, Copy, Debug)]
 enum Item {
     AsItIs,
-    /// In a new state, like [`Step::Put`].
+    /// A new state with these colours; `None` is an object that failed to decode.
     Changed(Option<u8>),
 }
 
@@ -85,7 +88,8 @@ fn colour_names(bits: u8) -> Vec<&'static str> {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// A valid state, or a broken one without colours.
+/// Creates a valid state of an object with these colours, or a state that failed to decode if `colours` is
+/// `None`.
 fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     match colours {
         None => broken(&format!("{name}@{revision}")),
@@ -96,13 +100,14 @@ fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     }
 }
 
-/// The reference's state of one object.
+/// One object in the reference.
 #[derive(Clone)]
 struct Kept {
     source: u32,
     object: Object<K>,
     colours: Option<u8>,
-    /// The state that handlers have received, if any.
+    /// The last state that handlers have received, if any. It differs from `object` if `object` failed to
+    /// decode.
     delivered: Option<Object<K>>,
 }
 
@@ -142,7 +147,8 @@ impl Reference {
         }
     }
 
-    /// Applies a step to the reference, and returns its delta; `None` for a sync of a missing object.
+    /// Applies a step to the reference, and returns the matching delta for the store. Returns `None` for a
+    /// sync of an object that the reference does not have as a valid object of `source`.
     fn step(&mut self, source: u32, step: Step) -> Option<DeltaKind<K>> {
         self.clock += 1;
         let revision = self.clock;
@@ -184,7 +190,10 @@ impl Reference {
         })
     }
 
-    /// Creates a list. Unchanged items have their stored revision and content, if their source has a valid state.
+    /// Applies a list to the reference, and returns the matching delta for the store.
+    ///
+    /// An item [`Item::AsItIs`] has its stored revision and content if the stored object is valid and from
+    /// `source`. Otherwise the item gets a new revision.
     fn list(&mut self, source: u32, items: &BTreeMap<u8, Item>) -> DeltaKind<K> {
         let mut objects = Vec::new();
         let mut listed = BTreeSet::new();
@@ -260,7 +269,7 @@ impl Reference {
     }
 }
 
-/// A handler that applies all changes: the revision of each object.
+/// A handler that applies all reported changes. It stores the revision of each object by name.
 #[derive(Default)]
 struct Handler(BTreeMap<ObjectName, ResourceVersion>);
 

@@ -1,4 +1,6 @@
-//! Tests of changes in another epoch, in which the same revisions may identify other states.
+//! Tests of changes after a server was restored from a backup.
+//!
+//! A restore starts a new epoch, in which a revision may identify another state than in the epoch before.
 
 use super::*;
 use crate::{
@@ -24,7 +26,7 @@ fn colour(indexer: &Indexer<K>) -> String {
     cached.labels().get("colours").unwrap().to_owned()
 }
 
-/// A list of one object, in each form in which queues return it.
+/// Returns an object in each kind of delta that a queue uses for listed or resynced objects.
 fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
     [
         list(5, [object.clone()]),
@@ -94,7 +96,8 @@ fn a_store_counts_each_restore_once_and_no_suspicion() {
     }
 }
 
-/// A list that follows a queued change, with a resync after both.
+/// Applies a queued change, then a list of another epoch, each followed by a resync. Returns the reported
+/// changes as text.
 fn behind_what_waits(mut queue: impl Queue<K>) -> String {
     let (_, mut writer) = by_colour();
     let known = "a/x@3 red; a/y@2 red; a/z@1 red";

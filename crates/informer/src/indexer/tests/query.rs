@@ -1,4 +1,4 @@
-//! Tests of queries over several indices, and of field selectors.
+//! Tests of queries with conditions on several indices, and of field selectors.
 
 use super::*;
 use crate::selector::FieldSelector;

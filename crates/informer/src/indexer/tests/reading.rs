@@ -1,4 +1,4 @@
-//! Tests of snapshots and of reads while the store changes.
+//! Tests of snapshots, and of reads during changes of the store.
 
 use std::sync::{
     Arc, OnceLock,

@@ -1,4 +1,4 @@
-//! Tests of a store that is written without an informer.
+//! Tests of a store that application code writes directly, without an informer.
 
 use super::*;
 

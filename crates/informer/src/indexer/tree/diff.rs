@@ -1,12 +1,14 @@
-//! [`Diff`]: the differences between two trees, found without visiting the nodes that they share.
+//! [`Diff`]: the differences between two trees, found without a visit of the nodes that both trees share.
 
 use std::{cmp::Ordering, slice, sync::Arc};
 
 use super::{Node, Tree};
 
 impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
-    /// Returns, in order, each key that only one of the trees has or that has different values, with its
-    /// value in `to`. Shared nodes are skipped: no entry of a shared leaf is compared.
+    /// Compares this tree with `to`, and returns the keys that are added, removed or have a different value.
+    ///
+    /// Each key has its value in `to`; the value is `None` if `to` does not have the key. The keys are in
+    /// ascending order. Nodes that both trees share are skipped without a comparison of their entries.
     pub(crate) fn diff<'a>(&'a self, to: &'a Self) -> Diff<'a, K, V> {
         Diff {
             old: Cursor::new(&self.root),
@@ -15,7 +17,7 @@ impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
     }
 }
 
-/// Iterator over keys with their new values; created by [`Tree::diff`].
+/// Iterator over the keys that differ between two trees, with their new values. [`Tree::diff`] creates it.
 pub(crate) struct Diff<'a, K, V> {
     old: Cursor<'a, K, V>,
     new: Cursor<'a, K, V>,
@@ -51,20 +53,22 @@ impl<'a, K: Ord, V: PartialEq> Iterator for Diff<'a, K, V> {
 }
 
 impl<K, V> Diff<'_, K, V> {
-    /// Advances both cursors past shared nodes, to an entry or to the end.
+    /// Advances both cursors past nodes that both trees share, until each cursor is at an entry or at the
+    /// end.
     fn align(&mut self) {
         loop {
             let (old, new) = (self.old.node(), self.new.node());
             if let (Some(old), Some(new)) = (old, new)
                 && Arc::ptr_eq(old, new)
             {
-                // Both stand at its beginning, because they compare equal up to here.
+                // Both cursors are at the beginning of this node, because all entries before it have been
+                // compared.
                 self.old.skip();
                 self.new.skip();
                 continue;
             }
-            // The cursor nearer to its root descends first, so that both reach a shared node as high up as
-            // possible.
+            // The cursor with the higher node descends first. Both cursors thus reach a shared node at the
+            // highest possible level.
             let (old, new) = (self.old.height_of_branch(), self.new.height_of_branch());
             if old > 0 && old >= new {
                 self.old.descend();
@@ -82,12 +86,13 @@ impl<K, V> Diff<'_, K, V> {
     }
 }
 
-/// A position in a tree: before a node, or in a leaf.
+/// A position in a tree: at a node that has not been visited, or at an entry of a leaf.
 struct Cursor<'a, K, V> {
-    /// The remaining nodes of each level, from the root; the first one of the last level is the position.
+    /// The nodes of each level that the cursor has not passed, from the root down. The first node of the last
+    /// level is the current node.
     levels: Vec<&'a [Arc<Node<K, V>>]>,
     height: usize,
-    /// The index of the next entry in a leaf.
+    /// Index of the next entry, if the current node is a leaf.
     at: usize,
 }
 
@@ -109,7 +114,8 @@ impl<'a, K, V> Cursor<'a, K, V> {
         self.levels.last()?.first()
     }
 
-    /// Returns the height of the current node above the leaves; 0 also at the end of the tree.
+    /// Returns the height of the current node above the leaves. Returns 0 at a leaf and at the end of the
+    /// tree.
     fn height_of_branch(&self) -> usize {
         match self.levels.len() {
             0 => 0,
@@ -130,7 +136,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         }
     }
 
-    /// Leaves a leaf without remaining entries; returns whether it was in one.
+    /// Advances past the current leaf if it has no more entries. Returns whether the cursor has advanced.
     fn leave(&mut self) -> bool {
         let is_over = self.node().is_some() && self.entry().is_none();
         if is_over {

@@ -1,4 +1,5 @@
-//! Compares the tree with a `BTreeMap`, and checks its invariants and the number of visited nodes.
+//! Tests of the tree: a comparison with a `BTreeMap`, its invariants, and the number of visited or copied
+//! nodes.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -9,14 +10,15 @@ use proptest::{
 
 use super::{Node, Tree};
 
-/// A tree with narrow nodes, so that some dozens of keys make several levels.
+/// A tree with at most four entries or children per node. A few dozen keys are enough for several levels.
 type Narrow = Tree<u16, u32, 4>;
 
 fn entries(tree: &Narrow) -> Vec<(u16, u32)> {
     tree.iter().map(|(key, value)| (*key, *value)).collect()
 }
 
-/// Checks the invariants of [`Node`] and [`super::Branch`]; returns the height above the leaves.
+/// Checks the invariants of [`Node`] and [`super::Branch`] below a node. Returns the height of the node above
+/// the leaves.
 fn check(node: &Node<u16, u32>, above: Option<u16>, below: Option<u16>, is_root: bool) -> usize {
     assert!(node.len() <= 4);
     assert!(is_root || node.len() > 0);
@@ -61,7 +63,7 @@ fn nodes<'a>(node: &'a Arc<Node<u16, u32>>, into: &mut Vec<&'a Arc<Node<u16, u32
     }
 }
 
-/// Returns the number of nodes of a tree that another does not have.
+/// Returns the number of nodes of `tree` that `other` does not share.
 fn own_nodes(tree: &Narrow, other: &Narrow) -> usize {
     let (mut own, mut others) = (Vec::new(), Vec::new());
     nodes(&tree.root, &mut own);
@@ -191,7 +193,7 @@ fn a_change_copies_one_node_of_each_level() {
     assert_eq!(own_nodes(&unchanged, &before), 0);
 }
 
-/// A value that is equal to all others and counts comparisons.
+/// A value that counts its comparisons and is equal to every other value.
 #[derive(Clone)]
 struct Watched<'a>(&'a std::cell::Cell<usize>);
 

@@ -1,12 +1,13 @@
-//! Counts the heap memory of the parts of a value: array elements, map entries, and enum variants.
+//! Counts the heap memory of array elements, map entries and enum variants.
 //!
-//! Guarantees: the type receives the parts unchanged and in the parser's order.
+//! Guarantees: the type's `Deserialize` implementation receives the elements unchanged and in the parser's
+//! order.
 
 use serde::de::{DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 
 use super::{Counting, Heap, key::Key, map_bytes};
 
-/// Wraps the access to the elements of an array, and adds the size of each element to the heap counter.
+/// Wraps a [`SeqAccess`], and adds the size of each array element to the heap counter.
 pub(super) struct List<'h, A> {
     inner: A,
     heap: &'h Heap,
@@ -42,18 +43,18 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for List<'_, A> {
     }
 }
 
-/// Wraps the access to the entries of a map or the fields of a struct. For a map, adds the size of its nodes
-/// to the heap counter at the end.
+/// Wraps the [`MapAccess`] of a map or struct. At the end of a map, adds the size of the map's nodes to the
+/// heap counter.
 pub(super) struct Entries<'h, A> {
     inner: A,
     heap: &'h Heap,
     seen: usize,
-    /// Size in bytes of the last key's type.
+    /// Size in bytes of the type of the key that was read last.
     key_bytes: usize,
-    /// Sizes in bytes of the types of the first key and its value; `None` before the first entry.
+    /// Sizes in bytes of the types of the first key and of the first value; `None` before the first entry.
     sizes: Option<(usize, usize)>,
-    /// Whether the entries so far can be those of a map and not of a struct: keys are as large as strings,
-    /// and all values have one size.
+    /// Whether the entries so far look like those of a map and not like the fields of a struct. All keys and
+    /// values of a map have types of one size, and its keys are at least as large as a `String`.
     is_map: bool,
 }
 
@@ -109,7 +110,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, A> {
     }
 }
 
-/// Wraps the access to the variant of an enum and its content, and counts their heap memory.
+/// Wraps the [`EnumAccess`] or [`VariantAccess`] of an enum, and counts the heap memory of the variant's
+/// content.
 pub(super) struct Variants<'h, A> {
     inner: A,
     heap: &'h Heap,

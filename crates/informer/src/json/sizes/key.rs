@@ -1,6 +1,6 @@
-//! Counts the text of a map key as heap memory, if the map stores the key.
+//! Counts the text of a map key as heap memory, if the map stores the key as a string.
 //!
-//! Guarantees: the type receives every key unchanged.
+//! Guarantees: the type's `Deserialize` implementation receives every key unchanged.
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 
@@ -10,10 +10,13 @@ use super::{
 };
 
 /// A wrapper between the type of a map key and the parser, which counts the heap bytes of the key.
+///
+/// `inner` is a deserializer, a visitor or a seed.
 pub(super) struct Key<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Whether the map stores the key as a string. The name of a struct field is only compared.
+    /// Whether the decoded value stores the key as a string. A struct only compares the key with its field
+    /// names.
     is_kept: bool,
 }
 
@@ -30,7 +33,7 @@ impl<'h, T> Key<'h, T> {
         }
     }
 
-    /// Wraps `inner` with the same counter as this wrapper.
+    /// Wraps `inner` with the counter of this wrapper.
     #[inline]
     fn with<U>(&self, inner: U) -> Key<'h, U> {
         Key {
@@ -58,7 +61,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, T> {
     }
 }
 
-/// Implements deserializer methods that call the inner deserializer with the unchanged visitor.
+/// Implements deserializer methods that pass the visitor unchanged to the inner deserializer.
 macro_rules! as_it_is {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
         #[inline]
@@ -68,7 +71,7 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Implements deserializer methods that call the inner deserializer with a visitor that counts the text.
+/// Implements deserializer methods that wrap the visitor in a `Key`, and pass it to the inner deserializer.
 macro_rules! watched {
     ($($method:ident)*) => {$(
         #[inline]

@@ -1,6 +1,6 @@
-//! Macros that implement a visitor's methods for numbers, booleans, bytes and null, which take no counting.
+//! Macros that implement a visitor's methods for values that do not need counting, such as numbers and null.
 
-/// Implements the given visitor methods by a call of the same method of the inner visitor.
+/// Implements the given visitor methods. Each method passes its value to the inner visitor.
 macro_rules! plain {
     ($($method:ident: $of:ty)*) => {$(
         #[inline]
@@ -10,8 +10,8 @@ macro_rules! plain {
     )*};
 }
 
-/// Implements the visitor methods for all values that are neither strings, arrays, maps nor enums, by a call
-/// of the same method of the inner visitor.
+/// Implements the visitor methods for numbers, booleans, bytes and null. Each method passes its value to the
+/// inner visitor.
 macro_rules! plain_values {
     () => {
         plain! {

@@ -1,4 +1,5 @@
-//! Tests that values equal those of `serde_json`, have no spare capacity, and are measured.
+//! Tests that decoded values equal those of `serde_json`, have no spare capacity, and have the expected
+//! sizes.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -68,7 +69,7 @@ struct Mixed {
     kind: Option<(Vec<u8>, Cow<'static, str>)>,
 }
 
-/// Any JSON, including valid values of the types below.
+/// Generates JSON texts. Some are valid values of the types in these tests.
 fn json() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "name",
@@ -120,7 +121,7 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
-/// Checks that both decoders return the same value with the same capacity, or the same error.
+/// Checks that [`measured`] and `serde_json` return equal values or the same error.
 fn same<K: DeserializeOwned + Serialize>(json: &[u8]) -> Result<(), TestCaseError> {
     let shown = |value: &K| serde_json::to_string(value).map_err(|error| error.to_string());
     let expected = serde_json::from_slice::<K>(json);

@@ -1,7 +1,6 @@
-//! Counts the heap memory of the values that a parser passes to a visitor.
+//! Counts the heap memory of the strings, arrays, maps and enums that a parser passes to a visitor.
 //!
-//! Guarantees: every call reaches the visitor with the parser's value, and the visitor's errors are returned
-//! unchanged.
+//! Guarantees: the visitor receives every value unchanged, and its errors are returned unchanged.
 
 use serde::de::{Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 

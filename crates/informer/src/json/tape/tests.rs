@@ -1,4 +1,6 @@
 //! Tests that a value from a tape equals that of `serde_json`, and that unsupported input yields no value.
+//!
+//! The tape is the list of nodes that `simd-json` writes for a JSON text.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,7 +14,8 @@ use serde_json::{Value as Json, json, value::RawValue};
 
 use super::{CERTAIN, decode, has_surrogates};
 
-/// Compares with `serde_json`, and returns whether the tape yielded a value.
+/// Checks that a value decoded from the tape equals that of `serde_json`. Returns whether the tape yielded a
+/// value.
 fn agrees<K: DeserializeOwned + PartialEq + fmt::Debug>(json: &[u8]) -> bool {
     let Some(made) = decode::<K>(json) else {
         return false;
@@ -112,7 +115,7 @@ proptest! {
     }
 }
 
-/// Whether the value contains a number that is left to `serde_json`.
+/// Returns whether a value contains a number that only `serde_json` may decode.
 fn has_uncertain(value: &Json) -> bool {
     match value {
         Json::Number(number) => match (number.as_u64(), number.as_i64()) {
@@ -254,7 +257,7 @@ fn nesting_beyond_the_limit_is_left_to_serde_json() {
     }
 }
 
-/// Deserializes the first element of a list, or the first value of a map, and leaves the rest unread.
+/// A type that reads only the first element of a list, or the first key of a map.
 #[derive(Debug, PartialEq)]
 struct First(String);
 

@@ -1,8 +1,8 @@
 //! [`Value`] is a deserializer that reads one JSON value from a tape, the list of nodes that `simd-json`
 //! writes.
 //!
-//! Functions that a type's `Deserialize` calls are `#[inline]`: the types are compiled in the user's crate,
-//! where each of these functions would otherwise be a call.
+//! Functions that a type's `Deserialize` implementation calls are `#[inline]`. The implementation is compiled
+//! in the user's crate, which could not inline these functions otherwise.
 
 use std::{cell::Cell, fmt};
 
@@ -11,13 +11,15 @@ use serde::de::{
 };
 use simd_json::{Node, StaticNode};
 
-/// Maximum nesting of arrays and maps, the same as in `serde_json`. Ignored values may be nested deeper.
+/// Maximum nesting of arrays and maps, the same as in `serde_json`. Ignored values may have deeper nesting.
 const DEPTH_MAX: u8 = 127;
 
-/// The name with which `serde_json` requests the raw text of a value, which a tape does not have.
+/// The type name with which `serde_json` requests the raw text of a value. A tape does not contain the raw
+/// text.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// Error for unsupported input. `serde_json` then decodes the text again, and reports its own error.
+/// Error for input that this deserializer does not support. `serde_json` then decodes the text again and
+/// reports its own error.
 #[derive(Debug)]
 pub(in crate::json) struct Refused;
 
@@ -55,30 +57,31 @@ impl de::Error for Refused {
     }
 }
 
-/// State of the read of one tape, shared by all values in it.
+/// State of decoding one tape. All values of the tape share it.
 #[derive(Default)]
 pub(super) struct Reading {
-    /// Number of nested arrays and maps that are being read.
+    /// Number of arrays and maps around the current position, including the one that is being read.
     depth: Cell<u8>,
-    /// Whether an array or map was dropped before all its parts were read.
+    /// Whether the type has stopped reading an array or map before its end.
     left_some: Cell<bool>,
 }
 
 impl Reading {
-    /// Whether every array and map that was entered was also read to its end.
+    /// Returns whether every array and map was read to its end.
     pub(super) fn is_whole(&self) -> bool {
         !self.left_some.get()
     }
 }
 
-/// One JSON value on a tape: its node, followed by the nodes inside it.
+/// One JSON value on a tape. The first node is the value itself; for an array or map, the nodes of its
+/// content follow.
 #[derive(Clone, Copy)]
 pub(in crate::json) struct Value<'t, 'de> {
     nodes: &'t [Node<'de>],
     reading: &'t Reading,
 }
 
-/// Splits `nodes` into their first value and the nodes after it.
+/// Splits a list of nodes after its first value. Returns the value and the nodes after the value.
 #[inline]
 fn split<'t, 'de>(
     nodes: &'t [Node<'de>],
@@ -93,7 +96,7 @@ fn split<'t, 'de>(
 }
 
 impl<'t, 'de> Value<'t, 'de> {
-    /// Returns the single value on a tape; `None` if the tape has none or more than one.
+    /// Returns the only value on a tape; `None` if the tape has no value or several values.
     pub(super) fn new(nodes: &'t [Node<'de>], reading: &'t Reading) -> Option<Self> {
         let (value, rest) = split(nodes, reading)?;
         rest.is_empty().then_some(value)
@@ -317,10 +320,10 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
     }
 }
 
-/// Access to an array or map: the elements or entries that are not read yet.
+/// Access to the elements of an array or the entries of a map that have not been read.
 ///
-/// When it is dropped, it records whether parts were left unread. A check after the read would copy the
-/// decoded value, and a `Container` of a pod takes a kilobyte.
+/// Its `Drop` implementation records whether elements or entries were left unread. A check after decoding
+/// would copy the decoded value, which can be large: a pod's `Container` takes a kilobyte.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],
@@ -380,7 +383,8 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
             return Ok(None);
         };
         self.len = left;
-        // Keys are strings here. A type that reads a number or bool as key is refused.
+        // Keys are strings on a tape. A type with number or boolean keys is refused, and `serde_json` decodes
+        // the text.
         seed.deserialize(self.next()?).map(Some)
     }
 
@@ -395,7 +399,7 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
     }
 }
 
-/// Access to an enum value: the name of the variant, and its content.
+/// Access to an enum value: the name of its variant, and the content of the variant if it has any.
 struct Variant<'t, 'de> {
     name: Value<'t, 'de>,
     content: Option<Parts<'t, 'de>>,

@@ -1,4 +1,4 @@
-//! Each event of an informer as kube's event, also if its state cannot be decoded.
+//! Tests of the conversion of an informer's events into kube's events, also for objects that fail to decode.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -36,7 +36,7 @@ fn deleted(name: &str, revision: &str) -> Event<Pod> {
     Event::Deleted(Deleted::Known(object(name, revision)))
 }
 
-/// Returns the events that kube receives, in words.
+/// Converts the events, and returns the resulting events of kube as text.
 fn converted(events: impl IntoIterator<Item = Event<Pod>>) -> String {
     let mut words = Words::default();
     let mut lines = Vec::new();
@@ -103,7 +103,8 @@ fn an_object_recreated_before_all_sources_are_listed_is_not_deleted() {
     );
 }
 
-/// The same object as a lazy cache keeps it, or one whose spec cannot be decoded.
+/// Creates a state of the pod `default/a` as in a lazy cache. If `is_broken` is true, its spec does not
+/// decode.
 fn lazy(revision: &str, is_broken: bool) -> Object<Pod> {
     let lazy = Form::new(FormOptions::Lazy, decode::open::<Pod>, Box::new(|_| {}));
     let mut json = json!({"metadata": {"name": "a", "namespace": "default"}});

@@ -1,4 +1,4 @@
-//! Writes all series of a scrape, one metric family after the other.
+//! Writes the series of all informers and work queues for one scrape, family by family.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -13,21 +13,22 @@ use super::{
 };
 use crate::object::ResourceVersion;
 
-/// Number of digits of a revision that a float represents exactly; client-go exports as many.
+/// Number of digits of a revision that are exported, as in client-go. A float represents this many digits
+/// exactly.
 const REVISION_DIGITS: usize = 15;
 
-/// Type of a metric family, and the function that reads its value for one set of labels.
+/// The type of a metric family, with the function that returns the value of the family for one set of labels.
 enum Value<T> {
     Gauge(fn(&T) -> u64),
-    /// A gauge in seconds; a set of labels for which the function returns `None` has no series.
+    /// A gauge in seconds. If the function returns `None` for a set of labels, the set has no series.
     Seconds(fn(&T) -> Option<Duration>),
     Counter(fn(&T) -> u64),
     Histogram(fn(&T) -> &Histogram),
-    /// A counter for each value of this additional label.
+    /// A group of counters, with one counter for each value of the additional label with this name.
     Tally(&'static str, fn(&T) -> &Tally),
 }
 
-/// Name, help text and value of a metric family.
+/// A metric family: its name, its help text and its value.
 type Row<T> = (&'static str, &'static str, Value<T>);
 
 #[rustfmt::skip] // one row per family
@@ -48,7 +49,7 @@ const INFORMER: [Row<Informer>; 12] = [
 
 #[rustfmt::skip] // one row per family
 const REFLECTOR: [Row<Informer>; 14] = [
-    ("reflector_lists", "Completed lists, with all their pages", Value::Counter(|at| at.series.lists.get())),
+    ("reflector_lists", "Lists that completed or failed, each with all its pages", Value::Counter(|at| at.series.lists.get())),
     ("reflector_watches", "Watches that were opened", Value::Counter(|at| at.series.watches.get())),
     ("reflector_short_watches", "Watches that ended within a second without an event", Value::Counter(|at| at.series.short_watches.get())),
     ("reflector_list_duration_seconds", "Time from the first request of a list until the store has it", Value::Histogram(|at| &at.series.list_duration)),
@@ -77,14 +78,14 @@ const WORK_QUEUE: [Row<WorkQueue>; 7] = [
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// The values of all informers with one set of labels, at the time of a scrape.
+/// The series and current values of all informers that have the same labels, for one scrape.
 struct Informer {
     identity: InformerIdentity,
     series: Arc<InformerSeries>,
     gauges: Gauges,
 }
 
-/// Current values, combined over all informers with the same labels.
+/// Current values, combined over all informers that have the same labels.
 #[derive(Default)]
 struct Gauges {
     queued: usize,
@@ -95,14 +96,14 @@ struct Gauges {
     unsynced: usize,
     broken: usize,
     index_errors: u64,
-    /// Number of values and number of entries of each index, by the index's name.
+    /// Number of different values and number of entries of each index, by the name of the index.
     indices: BTreeMap<Arc<str>, (usize, usize)>,
     handlers: BTreeMap<Arc<str>, Handler>,
     last_event: Option<Duration>,
     last_bookmark: Option<Duration>,
 }
 
-/// Current values, combined over all handlers with the same name.
+/// Current values, combined over all handlers that have the same name.
 #[derive(Clone, Copy, Default)]
 struct Handler {
     depth: usize,
@@ -198,14 +199,14 @@ fn sum(samples: &[WorkQueueSample]) -> WorkQueueSample {
     sum
 }
 
-/// Returns the last 15 digits of a revision, or 0 if the revision is not a number.
+/// Returns the last 15 digits of a revision as a number; 0 if the revision is not a number.
 fn last_digits(revision: &ResourceVersion) -> u64 {
     let text = revision.to_string();
     let last = text.len().saturating_sub(REVISION_DIGITS);
     text.get(last..).unwrap_or_default().parse().unwrap_or(0)
 }
 
-/// A value with a set of Prometheus labels.
+/// Values of a scrape that share a set of Prometheus labels.
 trait Labelled {
     fn labels(&self) -> Labels<'_>;
 
@@ -235,7 +236,7 @@ impl Labelled for WorkQueue {
     }
 }
 
-/// Writes metric families in the Prometheus format.
+/// Writes metric families to the encoder of a scrape.
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {

@@ -1,4 +1,4 @@
-//! The counters and histograms of all informers or queues with one set of labels.
+//! The counters and histograms that informers or work queues with equal labels share.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,26 @@ use super::super::{
     WorkQueueSampler,
 };
 
-/// Histogram buckets of processing times in seconds, as in client-go.
+/// Upper bounds of the histogram buckets for processing times, in seconds, as in client-go.
 ///
-/// Times in the largest bucket indicate a serious problem.
+/// A time in the largest bucket indicates a serious problem.
 const LATENCY: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
-/// Histogram buckets of list durations in seconds: from a few objects to a million over a slow connection.
+/// Upper bounds of the histogram buckets for list durations, in seconds.
+///
+/// They cover lists from a few objects to a million objects over a slow connection.
 const LIST_DURATION: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
 
-/// Histogram buckets of watch durations in seconds.
+/// Upper bounds of the histogram buckets for watch durations, in seconds.
 ///
-/// Watches are requested for 5 to 10 minutes, so shorter watches are of interest.
+/// Watches are requested for 5 to 10 minutes. Most buckets are for shorter watches, which indicate a problem.
 const WATCH_DURATION: [f64; 7] = [1.0, 10.0, 60.0, 180.0, 300.0, 600.0, 1200.0];
 
 const COUNTS: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
 
-/// Histogram buckets of work queue times in seconds, as in client-go: 10 ns to 10 s.
+/// Upper bounds of the histogram buckets for work queue times, in seconds, as in client-go: 10 ns to 10 s.
 const WORK: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
 
 pub(super) struct InformerSeries {
@@ -141,11 +143,11 @@ impl WorkQueueSeries {
     }
 }
 
-/// A counter for each value of one label, in the order of the values.
+/// A group of counters, with one counter for each value of a label.
 pub(super) struct Tally(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Tally {
-    /// Creates counters for these label values, each zero.
+    /// Creates a counter with the value zero for each of these label values.
     fn of<const N: usize>(known: [&'static str; N]) -> Self {
         Self(Mutex::new(known.map(|label| (label, 0)).into()))
     }
@@ -159,26 +161,27 @@ impl Tally {
     }
 }
 
-/// The samplers of all informers or queues with one set of labels.
+/// The samplers of all informers or queues that have the same labels.
 #[derive_where(Default)]
 pub(super) struct Samplers<S>(Mutex<Vec<S>>);
 
 impl<S: Clone> Samplers<S> {
-    /// Adds a sampler, and removes samplers whose informer or queue has ended.
+    /// Adds a sampler. Removes the samplers of informers or queues that have ended.
     pub(super) fn add(&self, sampler: S, is_gone: fn(&S) -> bool) {
         let mut samplers = self.0.lock();
         samplers.retain(|sampler| !is_gone(sampler));
         samplers.push(sampler);
     }
 
-    /// Samples all existing informers or queues; the lock is not held meanwhile.
+    /// Returns the samples of all informers or queues that have not ended. The lock is not held while they
+    /// are sampled.
     pub(super) fn sample<R>(&self, sample: fn(&S) -> Option<R>) -> Vec<R> {
         let samplers = self.0.lock().clone();
         samplers.iter().filter_map(sample).collect()
     }
 }
 
-/// Converts a count to a float. Counts beyond 2⁵³ lose their last digits, which does not matter for a bucket.
+/// Converts a count to a float. Counts above 2⁵³ are rounded, which does not change their histogram bucket.
 #[expect(clippy::cast_precision_loss, reason = "said above")]
 fn float(count: u64) -> f64 {
     count as f64

@@ -1,4 +1,5 @@
-//! Reads through writes and deletions that the cache does not contain yet: scripts, line by line.
+//! Tests which state an overlay's readers see while the cache does not contain local writes and deletions
+//! yet. Each test is a script; `Bench::step` defines its steps.
 
 mod lapsed;
 
@@ -14,13 +15,14 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A layer with a capacity of two writes and two deletions over a cache, driven by a script.
+/// A layer and the cache under it, which the steps of a test script change. The layer's capacity is two
+/// writes and two deletions.
 struct Bench {
     layer: Layer<Pod>,
     writer: IndexerWriter<Pod>,
 }
 
-/// `NAME UID REVISION`, as in `a u1 5`.
+/// Creates a pod from the words `NAME UID REVISION`, for example `a u1 5`.
 fn pod(words: &[&str]) -> Pod {
     let [name, uid, revision] = words else {
         panic!("not a pod: {words:?}");
@@ -55,7 +57,8 @@ impl Bench {
         }
     }
 
-    /// Applies a change to the cache, which then has reached this revision.
+    /// Applies a change from one source to the cache. The source's revision in the cache is `revision`
+    /// afterwards.
     fn apply(&mut self, source: u32, revision: &str, kind: DeltaKind<Pod>) {
         self.apply_at(source, revision.into(), kind);
     }
@@ -113,7 +116,7 @@ impl Bench {
         );
     }
 
-    /// Returns the result of a read of `a`, `b` and `c`.
+    /// Reads the objects `a`, `b` and `c` through the layer, and returns the results as one line of text.
     fn read(&mut self) -> String {
         let cache = self.writer.snapshot();
         let names = ["a", "b", "c"].map(ObjectName::cluster);
@@ -135,7 +138,8 @@ impl Bench {
     }
 }
 
-/// Runs each line, and reads after it; there is no read between the steps of one line.
+/// Runs each line of the script and reads all objects after the line. Compares the trace of the reads with
+/// `expected`. The steps of one line, separated by `;`, run without a read in between.
 async fn check(absent: Absent, sources: u32, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, sources);
     let mut trace = String::new();
@@ -184,7 +188,8 @@ async fn the_newer_of_cached_and_written_state_is_returned() {
     .await;
 }
 
-/// ★65: a deletion ends the writes of its uid and older ones; a write of a later object remains.
+/// ★65: a deletion that the cache applies ends all writes of the deleted uid and all older writes. A write of
+/// an object that was created later remains.
 #[tokio::test(start_paused = true)]
 async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(
@@ -214,7 +219,8 @@ async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_on
     .await;
 }
 
-/// ★66: the response of a write may be received after the deletion that followed it.
+/// ★66: the program may receive the response of a write after the cache has applied a later deletion of the
+/// object.
 #[tokio::test(start_paused = true)]
 async fn a_late_write_of_a_deleted_or_recreated_object_is_ignored() {
     check_one(

@@ -1,8 +1,7 @@
-//! [`LazyDecoder`] holds the shared state of one informer's lazy objects, which are stored as bytes until the
-//! first read.
+//! [`LazyDecoder`] stores the objects of one informer as bytes, and decodes each object on the first read.
 //!
-//! Guarantees: each object is decoded once. Concurrent readers wait for the reader that decodes it.
-//! Afterwards the decoded object, or the error, is stored in place of the bytes.
+//! Guarantees: the first [`Object::get`](super::super::Object::get) of an object stores the decoded object,
+//! or the error, in place of the bytes. Concurrent readers of the object wait for that result.
 
 use std::sync::Arc;
 
@@ -18,7 +17,8 @@ use super::{
 };
 use crate::codec::{Codec, Encoded, Unfit};
 
-/// Decodes the lazy objects of one informer when they are first read.
+/// The decoder of one informer's lazy objects, which are decoded on the first read. All lazy objects share
+/// this value.
 pub(crate) struct LazyDecoder<K> {
     decode: Decode<K>,
     on_broken: OnBroken,
@@ -26,7 +26,8 @@ pub(crate) struct LazyDecoder<K> {
     unread: Arc<UnreadCount>,
 }
 
-/// The stored content of one lazy object, shared by all handles to the same state of the object.
+/// The stored content of one object that is decoded on the first read. All handles to the same state of the
+/// object share this body.
 pub(in crate::object) struct LazyBody<K> {
     decoder: Arc<LazyDecoder<K>>,
     uid: Box<str>,
@@ -35,7 +36,7 @@ pub(in crate::object) struct LazyBody<K> {
     reading: Reading,
 }
 
-/// The state of a lazy body: not decoded yet, decoded, or failed to decode.
+/// The content of a lazy body: bytes that were not decoded yet, the decoded object, or the decode error.
 enum Read<K> {
     Not(Codec, Box<[u8]>),
     Decoded(Arc<K>),
@@ -52,7 +53,7 @@ impl<K> LazyDecoder<K> {
         }
     }
 
-    /// Returns the counter of objects in the store that have not been decoded.
+    /// Returns the counter of the store's objects that have not been decoded yet.
     pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
         &self.unread
     }
@@ -86,7 +87,8 @@ impl<K> LazyBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Calls `read` with the object's bytes; returns `None` if the body has been decoded.
+    /// Calls `read` with the object's encoded bytes, and returns its result. Returns `None` without a call if
+    /// the bytes were replaced by the decoded object or by an error.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.read.lock() {
             Read::Not(codec, bytes) => Some(read(codec.object(bytes))),
@@ -94,7 +96,7 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Returns the decode error, if the object failed to decode.
+    /// Returns the decode error if the object failed to decode, otherwise `None`.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.read.lock() {
             Read::Not(..) | Read::Decoded(_) => None,
@@ -102,7 +104,7 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Returns the size of the body in bytes. The heap memory of a decoded object is not counted.
+    /// Returns the size of the body in bytes. Heap memory that a decoded object owns is not counted.
     pub(super) fn size(&self) -> usize {
         let read = match &*self.read.lock() {
             Read::Not(_, bytes) => bytes.len(),
@@ -112,8 +114,8 @@ impl<K> LazyBody<K> {
         size_of::<Self>() + read
     }
 
-    /// Returns the object, and decodes it if necessary. With `is_kept`, the decoded object is stored in place
-    /// of its bytes.
+    /// Returns the object, and decodes it first if the body stores bytes. If `is_kept` is true, the body
+    /// replaces its bytes with the decoded object.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         let mut read = self.read.lock();
         let encoded = match &*read {

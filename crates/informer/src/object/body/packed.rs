@@ -1,7 +1,10 @@
-//! [`PackedDecoder`] holds the shared state of one informer's packed objects, which are stored compressed.
+//! [`PackedDecoder`] stores the objects of one informer as compressed JSON, and decodes an object when it is
+//! read.
 //!
-//! An object is decoded when it is read, and freed when the last reader drops it. Concurrent readers of the same
-//! state share one decoded object: the most recent ones are kept alive, and weak references find some others.
+//! Guarantees: a decoded object is freed after its last reader has dropped it, unless it is one of the
+//! [`HOT`] most recently decoded objects. Concurrent readers of the same object state share one decoded
+//! object while the decoder holds a weak reference to it. The decoder holds at most [`RECENT_MAX`] weak
+//! references.
 
 mod housekeeping;
 mod packing;
@@ -31,35 +34,36 @@ use crate::{
     pruning::{Storable, Stored},
 };
 
-/// Maximum number of weak references to decoded objects. A weak reference to a dropped object still holds the
-/// object's allocation without its heap data: some 4 KB for a pod.
+/// Maximum number of weak references to decoded objects that a decoder holds. A weak reference to an object
+/// that all readers have dropped still holds the object's allocation, without its heap data: some 4 KB for a
+/// pod.
 const RECENT_MAX: usize = 128;
 
-/// Number of most recently decoded objects that are kept alive, because handlers and indices read the same
-/// object one after the other.
+/// Number of most recently decoded objects that a decoder keeps alive, because handlers and index functions
+/// read the same object one after the other.
 const HOT: usize = 16;
 
-/// Minimum number of objects from which a dictionary is trained.
+/// Minimum number of objects from which a compression dictionary is trained.
 const OBJECTS_MIN: usize = 8;
 
-/// A function that serializes an object; it returns `None` if the type can't be serialized.
+/// A function that serializes an object. It returns `None` if the object can't be serialized.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
-/// Encoding in which an object is stored that was changed after decoding, so that the server's bytes can't be
-/// stored.
+/// Encoding in which an object is stored if it was changed after decoding. The bytes from the server no
+/// longer match such an object.
 const WRITTEN: Codec = Codec::Json;
 
-/// The options that an informer with a packed cache was built with.
+/// The options with which the user built an informer with a packed cache.
 #[derive_where(Clone, Copy)]
 pub(crate) struct PackOptions<K> {
-    /// Number of objects from which a dictionary is trained.
+    /// Number of objects from which each compression dictionary is trained.
     pub(crate) objects: usize,
     encode: Encode<K>,
 }
 
 impl<K: Storable> PackOptions<K> {
-    /// Creates the options for dictionaries that are each trained from this number of objects, which is
-    /// raised to [`OBJECTS_MIN`].
+    /// Creates options that train each compression dictionary from `objects` objects. The method raises a
+    /// smaller number to [`OBJECTS_MIN`].
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
@@ -74,21 +78,22 @@ impl<K: Storable> Default for PackOptions<K> {
     }
 }
 
-/// Compresses the objects of one informer for storage, and decodes them when they are read.
+/// Compresses the objects of one informer for storage, and decodes them when they are read. All packed
+/// objects of the informer share this value.
 pub(crate) struct PackedDecoder<K> {
     packing: Packing,
     decode: Decode<K>,
     encode: Encode<K>,
     on_broken: OnBroken,
     labels: LabelSets,
-    /// The number that the next body gets. It identifies a body among the recently decoded ones.
+    /// Number of the next [`PackedBody`] that is created. The number identifies the body in `recent`.
     bodies: AtomicU64,
     recent: Vec<Mutex<Recent<K>>>,
     hot: Mutex<Hot<K>>,
     unread: Arc<UnreadCount>,
 }
 
-/// A weak reference to the decoded object of the body with this number.
+/// A weak reference to the decoded object of the [`PackedBody`] with this number.
 struct Recent<K> {
     number: u64,
     object: Weak<K>,
@@ -99,7 +104,7 @@ struct Hot<K> {
     next: usize,
 }
 
-/// The stored bytes of one object, with its uid and labels.
+/// The stored bytes of one object that is decoded on each read, with the object's uid and labels.
 pub(in crate::object) struct PackedBody<K> {
     decoder: Arc<PackedDecoder<K>>,
     number: u64,
@@ -107,15 +112,15 @@ pub(in crate::object) struct PackedBody<K> {
     labels: LabelSet,
     kept: Mutex<PackedJson>,
     reading: Reading,
-    /// Whether the bytes are not compressed yet, and are to be compressed later.
+    /// Whether the bytes are not compressed yet, and the background work still has to compress them.
     pending: AtomicBool,
 }
 
-/// The JSON of an object, or the error with which it failed to decode.
+/// The stored bytes of an object, or the error with which the object failed to decode.
 #[derive(Clone)]
 enum PackedJson {
     Bytes(Codec, Packed),
-    /// The object failed to decode: its bytes are dropped, and each read returns this error.
+    /// The object failed to decode. Its bytes are dropped, and each read returns this error.
     Unfit(DecodeError),
 }
 
@@ -173,7 +178,7 @@ impl<K> PackedDecoder<K> {
         }
     }
 
-    /// Returns the counter of objects in the store that have not been decoded.
+    /// Returns the counter of the store's objects that have not been decoded yet.
     pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
         &self.unread
     }
@@ -182,7 +187,7 @@ impl<K> PackedDecoder<K> {
         &self.packing
     }
 
-    /// Converts a decoded object to a packed one. Returns it unchanged if its type can't be serialized.
+    /// Converts a decoded object to a packed object. Returns the object unchanged if it can't be serialized.
     pub(super) fn convert(self: &Arc<Self>, object: Object<K>) -> Object<K> {
         let Some(bytes) = object.inner.body.live().and_then(self.encode) else {
             return object;
@@ -223,8 +228,8 @@ impl<K> PackedDecoder<K> {
         self.kept(uid, labels, PackedJson::Bytes(encoded.codec(), packed))
     }
 
-    /// Creates a body that stores the bytes uncompressed until background work compresses them, because
-    /// compression takes as long as the delivery of a single event.
+    /// Creates a body that stores the bytes uncompressed until background work compresses them. Compression
+    /// takes as long as the delivery of a single event, so it would delay the event.
     pub(super) fn pending_body<'l>(
         self: &Arc<Self>,
         uid: &str,
@@ -293,7 +298,7 @@ impl<K> PackedBody<K> {
         Labels::of_set(&self.labels)
     }
 
-    /// Returns the size in bytes of the stored JSON.
+    /// Returns the size of the stored bytes; 0 if the object failed to decode.
     pub(super) fn size(&self) -> usize {
         self.kept.lock().packed().map_or(0, Packed::size)
     }
@@ -302,7 +307,8 @@ impl<K> PackedBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Calls `read` with the object's decompressed bytes; returns `None` if the object failed to decode.
+    /// Decompresses the object's bytes, calls `read` with them, and returns its result. Returns `None`
+    /// without a call if the object failed to decode or the compressed bytes are damaged.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.kept.lock() {
             PackedJson::Bytes(codec, packed) => packed.unpacked(|it| read(codec.object(it))).ok(),
@@ -310,7 +316,7 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the decode error, if the object failed to decode.
+    /// Returns the decode error if the object failed to decode, otherwise `None`.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.kept.lock() {
             PackedJson::Bytes(..) => None,
@@ -318,12 +324,14 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Whether the object was decoded recently.
+    /// Whether the decoder still has a reference to the decoded object, because the object was decoded
+    /// recently. The referenced object may have been dropped.
     pub(super) fn was_just_decoded(&self) -> bool {
         self.decoder.recent(self.number).lock().number == self.number
     }
 
-    /// Returns the number of bytes that all objects of the informer share: dictionaries and samples.
+    /// Returns the size in bytes of the dictionaries and training samples, which all packed objects of the
+    /// informer share.
     pub(super) fn shared_size(&self) -> usize {
         self.decoder.packing.size()
     }
@@ -332,7 +340,7 @@ impl<K> PackedBody<K> {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// Compresses the stored bytes, if they are still to be compressed.
+    /// Compresses the stored bytes if the background work has not compressed them yet.
     fn pack_now(&self) {
         if self.pending.swap(false, Ordering::Relaxed) {
             let mut kept = self.kept.lock();
@@ -350,7 +358,7 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the object; decodes it unless the decoded object is still in memory.
+    /// Returns the object, and decodes it unless the decoded object is still in memory.
     pub(super) fn open(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         let (object, is_new) = self.find_or_decode(name)?;
         if is_new {
@@ -359,20 +367,21 @@ impl<K> PackedBody<K> {
         Ok(object)
     }
 
-    /// Like [`open`](Self::open), for a read that follows: the caller keeps the decoded object alive until
-    /// then, so this call does not.
+    /// Returns the object like [`open`](Self::open), ahead of a read. This call does not keep the decoded
+    /// object alive: the caller must keep the result until the read.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         Ok(self.find_or_decode(name)?.0)
     }
 
-    /// Returns the decoded object, if it is still in memory and a weak reference to it is stored.
+    /// Returns the decoded object if the decoder still has a weak reference to it and a reader keeps it
+    /// alive.
     fn found(&self) -> Option<Arc<K>> {
         let recent = self.decoder.recent(self.number).lock();
         let object = (recent.number == self.number).then(|| recent.object.upgrade());
         object.flatten()
     }
 
-    /// Returns the object, and whether this call decoded it.
+    /// Returns the object, and whether this call decoded the object.
     fn find_or_decode(&self, name: &ObjectName) -> Result<(Arc<K>, bool), DecodeError> {
         if let Some(object) = self.found() {
             return Ok((object, false));
@@ -416,7 +425,8 @@ impl<K> PackedBody<K> {
 
 #[cfg(test)]
 impl<K> Object<K> {
-    /// Returns the compressed size of the object in bytes; `None` if the object is not packed.
+    /// Returns the size in bytes of the object as stored, which is usually compressed. Returns `None` if the
+    /// object is not packed.
     pub(crate) fn packed_bytes(&self) -> Option<usize> {
         match &self.inner.body {
             Body::Packed(packed) => Some(packed.size()),

@@ -1,8 +1,9 @@
-//! [`UnreadCount`] counts the objects of a store that have not been decoded, in a cache that decodes on
-//! demand.
+//! [`UnreadCount`] counts the objects of a store that have not been decoded, in a cache that decodes objects
+//! on demand. [`UnreadMoment`] is the count for one snapshot of the store.
 //!
-//! An object that has not been decoded may turn out to be broken when it is read; [`Object::found_broken`]
-//! then returns its broken state. Only the store's writer puts that state into the store.
+//! An object may fail to decode when it is first read. [`Object::found_broken`] then returns the same object
+//! with the decode error as its content. Readers do not change the store: only the store's writer replaces
+//! the object.
 
 use std::sync::{
     Arc,
@@ -14,18 +15,20 @@ use super::{
     Body,
 };
 
-/// Counts the objects of one store that have not been decoded. Readers and the store's writer update it.
+/// Number of objects in one store that have not been decoded. Readers and the store's writer update this
+/// counter.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadCount {
     count: AtomicUsize,
-    /// The number of the store's current snapshot, which is the newest.
+    /// Number of the store's newest snapshot.
     newest: AtomicU64,
 }
 
-/// The number of undecoded objects in one snapshot of the store. Each snapshot is called a moment here.
+/// Number of undecoded objects in one snapshot of the store.
 ///
-/// The newest moment reads the store's current count; an older one keeps the count from when the next moment
-/// began. So the count of a moment only falls, and is never too low.
+/// The newest snapshot reads the store's current count. An older snapshot has the count from the time at
+/// which the next snapshot was started. Each snapshot's count therefore never increases after the snapshot is
+/// complete, and is never too low.
 #[derive(Debug)]
 pub(crate) struct UnreadMoment {
     store: Arc<UnreadCount>,
@@ -34,7 +37,7 @@ pub(crate) struct UnreadMoment {
 }
 
 impl UnreadMoment {
-    /// Creates the first moment, of an empty store.
+    /// Creates the count for the first snapshot of a store, which contains no objects.
     pub(crate) fn first(store: Arc<UnreadCount>) -> Self {
         Self {
             store,
@@ -43,13 +46,14 @@ impl UnreadMoment {
         }
     }
 
-    /// Ends this moment, and returns the moment after it. The store's writer calls this before it makes the
-    /// first change of the next moment.
+    /// Fixes the count of this snapshot, and returns the count for the next snapshot. The store's writer
+    /// calls this method before it makes the first change of the next snapshot.
     pub(crate) fn next(&self) -> Self {
         let number = self.number + 1;
         let count = self.store.count.load(Ordering::Acquire);
         self.last.store(count, Ordering::Release);
-        // Before any change of the count by the writer: a reader that sees such a change also sees this number.
+        // Stored before the writer changes the count for the next snapshot. A reader that sees such a change
+        // therefore also sees the new number.
         self.store.newest.store(number, Ordering::Release);
         Self {
             store: Arc::clone(&self.store),
@@ -68,7 +72,7 @@ impl UnreadMoment {
     }
 }
 
-/// Two flags of one body: whether it has been decoded, and whether it is in the store.
+/// Two flags of one stored object: whether it has been decoded, and whether it is in the store.
 #[derive(Debug, Default)]
 pub(super) struct Reading(AtomicU8);
 
@@ -76,13 +80,14 @@ const READ: u8 = 1;
 const STORED: u8 = 2;
 
 impl Reading {
-    /// Creates the flags of a body that was made from an object that is already decoded.
+    /// Creates the flags of an object that was decoded before it was stored. The object is not in the store
+    /// yet.
     #[cfg(feature = "packed")]
     pub(super) fn done() -> Self {
         Self(AtomicU8::new(READ))
     }
 
-    /// Creates the flags of a copy of this body, which is in no store yet.
+    /// Creates the flags for a copy of this object. The copy is not in the store yet.
     #[cfg(feature = "packed")]
     pub(super) fn of_copy(&self) -> Self {
         Self(AtomicU8::new(self.0.load(Ordering::Relaxed) & READ))
@@ -92,8 +97,8 @@ impl Reading {
         self.0.load(Ordering::Acquire) & READ != 0
     }
 
-    /// Records that the body was decoded, with success or not. If the body is in the store, decrements the
-    /// store's count of undecoded objects.
+    /// Records that the object was decoded or failed to decode. If the object is in the store, this
+    /// decrements the store's count of undecoded objects.
     pub(super) fn end(&self, unread: &UnreadCount) {
         if !self.is_done() && self.0.fetch_or(READ, Ordering::AcqRel) == STORED {
             unread.count.fetch_sub(1, Ordering::AcqRel);
@@ -116,7 +121,8 @@ impl Reading {
 }
 
 impl<K> Object<K> {
-    /// Records that the object was added to the store. The same body must not be in the store a second time.
+    /// Records that the object was added to the store. The caller must not add the same body a second time
+    /// before it removes the body.
     pub(crate) fn enters_store(&self) {
         if let Some((reading, unread)) = self.reading() {
             reading.enter(unread);
@@ -134,7 +140,8 @@ impl<K> Object<K> {
         self.inner.body.reading()
     }
 
-    /// Returns the same state of the object as a broken object, if its body was read and failed to decode.
+    /// Returns the same object with the decode error as its content, if this object was read and failed to
+    /// decode. Returns `None` otherwise.
     pub(crate) fn found_broken(&self) -> Option<Self> {
         let (reading, _) = self.reading()?;
         if !reading.is_done() {

@@ -1,4 +1,4 @@
-//! A listener's buffer, poll by poll, so that a missing wake-up fails a test.
+//! Tests of a listener's buffer. They poll the futures one by one, so a missing wake-up fails a test.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A `Coalesce` buffer: how it merges waiting events.
+//! Tests how a `Coalesce` buffer merges the waiting events of an object.
 
 mod model;
 mod offloaded;
@@ -29,8 +29,8 @@ fn initial(name: &str, revision: u64) -> Notification<Pod> {
     })
 }
 
-/// Returns the events of these messages if all of them arrive before the first is delivered, and the
-/// number of coalesced events.
+/// Pushes all messages into a `Coalesce` buffer, then receives its events. Returns the events as text, and
+/// the number of coalesced events.
 fn merged(messages: impl IntoIterator<Item = Notification<Pod>>) -> (String, u64) {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     for message in messages {

@@ -1,4 +1,4 @@
-//! The events that a filter delivers.
+//! Tests which events a filtering handler passes to the handler that it wraps.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The events that a listener receives when it joins.
+//! Tests the events that a listener receives when it is added to a processor.
 
 use super::*;
 

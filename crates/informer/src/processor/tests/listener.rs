@@ -1,4 +1,5 @@
-//! Listeners in paused time: panics, stops in the middle of a message, drains.
+//! Tests listener tasks in paused time: panics of the handler, a close during a message, and drains with a
+//! deadline.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,14 +20,17 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// Hears one event per permit; panics at pods called `bad`, inside the call or inside its future.
+/// A test handler that handles one event per semaphore permit.
+///
+/// The handler panics at pods named `early` before it returns a future, and at pods named `late` inside the
+/// future.
 struct Gated {
     gate: Arc<Semaphore>,
     heard: Heard,
 }
 
 impl EventHandler<Pod> for Gated {
-    // Not `async fn`: one of the panics must come before there is a future.
+    // Not `async fn`, because the handler must also be able to panic before it returns a future.
     fn handle(&mut self, event: Event<Pod>) -> impl Future<Output = ()> + Send {
         let text = show(&event);
         assert!(!text.starts_with("+early"), "planted");
@@ -184,7 +188,7 @@ async fn a_drain_ends_at_its_deadline_and_what_is_left_is_counted() {
         sleep(Duration::from_millis(1)).await;
         let deadline = Instant::now() + Duration::from_secs(allowed);
         let discarded = world.processor.close(Closing::Drain(deadline)).await;
-        // The callback that is in progress at the deadline ends.
+        // The callback that runs at the deadline is not cancelled.
         assert_eq!((heard.lock().len(), discarded), (told, left));
     }
 }

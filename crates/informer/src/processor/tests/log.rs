@@ -1,4 +1,4 @@
-//! Log lines about handlers that are slow or panic.
+//! Tests the log lines about handlers that panic, or that are slower than their events.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -21,14 +21,14 @@ use crate::{
     processor::{Expansion, ListenerBuffer, Listening, Schedule, SyncReport, listen},
 };
 
-/// Collects the log of this thread while the guards exist.
+/// Collects the log lines that the current thread writes while the guards from `Log::begin` exist.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     fn begin() -> (Self, (DefaultGuard, Dispatch)) {
-        // While only one subscriber exists, tracing asks the subscriber of the first thread that
-        // reaches a log line whether it is enabled, and caches the result for all threads.
+        // While only one subscriber exists, tracing checks only with the subscriber of the first thread that
+        // reaches a log line whether the line is enabled, and caches the result for all threads.
         let second = Dispatch::new(NoSubscriber::default());
         let log = Self::default();
         let written = log.clone();
@@ -83,7 +83,10 @@ fn a_growing_buffer_is_logged_once_until_half_of_it_is_delivered() {
     assert_eq!(push(1), warning, "a new burst is logged again");
 }
 
-/// A handler that waits for the number of milliseconds in the pod's name; it panics if the name is a word.
+/// A test handler that sleeps for the number of milliseconds in the pod's name.
+///
+/// The handler panics at pods named `text`, `formatted` and `value`. The name selects the type of the panic's
+/// payload.
 struct Planted;
 
 impl EventHandler<Pod> for Planted {
@@ -97,7 +100,8 @@ impl EventHandler<Pod> for Planted {
     }
 }
 
-/// Sends pods with these names to a listener, and returns its log after some time.
+/// Delivers one event per pod name to a `Planted` handler for 10 seconds, and returns the log lines of this
+/// time.
 async fn log_of(names: &[&str]) -> String {
     let (log, _guard) = Log::begin();
     let (buffer, _) = buffer(ListenerBuffer::Grow);

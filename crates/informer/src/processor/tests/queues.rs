@@ -1,4 +1,6 @@
-//! From a queue through the store to a handler: both queues deliver the same events of each object.
+//! Tests that both queues, `InOrder` and `DeltaFifo`, lead to the same handler events for each object.
+//!
+//! Each test passes changes through a queue, a store and a processor to a handler.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +17,20 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// `name@revision`.
+/// Creates a pod from text of the form `name@revision`.
 fn one(text: &str) -> Object<Pod> {
     let (name, revision) = text.split_once('@').unwrap();
     object(name, revision.parse().unwrap())
 }
 
-/// Runs a script, and shows what the handler receives at each pop, one line each.
+/// Runs a test script against a queue, and returns the events that the handler receives: one line per `pop`.
 ///
 /// ```text
-/// known a@1 b@2        the store's initial content
+/// known a@1 b@2        sets the initial content of the store
 /// add a@2              also update, delete, bookmark
-/// list 9: a@2 c@1      a list of revision 9
-/// resync               with the handler due
-/// pop, pop one         everything that waits, or one batch
+/// list 9: a@2 c@1      queues a list at revision 9
+/// resync               queues a resync that is due for the handler
+/// pop, pop one         applies and delivers all queued batches, or the next batch
 /// ```
 fn delivered(queue: &mut dyn Queue<Pod>, script: &str) -> String {
     let mut world = World::new();
@@ -82,7 +84,8 @@ fn delivered(queue: &mut dyn Queue<Pod>, script: &str) -> String {
     lines.concat()
 }
 
-/// Applies and delivers what waits, as the controller does.
+/// Pops all batches, or the next batch if `only_one` is set. Applies each batch to the store, and distributes
+/// its changes to the listeners, as the controller does.
 fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
     while let Some(batch) = queue.pop_batch(usize::MAX) {
         for change in world.writer.apply(batch).changes {
@@ -101,7 +104,7 @@ fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
     }
 }
 
-/// Returns the events of each object, in order. An object's name is one letter.
+/// Groups the events in `delivered` by object, in their order. The name of each object is one letter.
 fn by_object(delivered: &str) -> BTreeMap<char, Vec<&str>> {
     let mut objects: BTreeMap<char, Vec<&str>> = BTreeMap::new();
     let events = delivered.lines().flat_map(|line| line.split(", "));
@@ -112,7 +115,10 @@ fn by_object(delivered: &str) -> BTreeMap<char, Vec<&str>> {
     objects
 }
 
-/// Returns the events of both queues, once if they are equal; those of each object are always equal.
+/// Runs a script against both queues, and compares the delivered events with `trace`.
+///
+/// The trace contains the events once if both queues deliver the same sequence, otherwise once per queue. The
+/// function asserts that the events of each single object are equal for both queues.
 fn check(script: &str, trace: &Expect) {
     let in_order = delivered(&mut InOrder::new(), script);
     let per_key = delivered(&mut DeltaFifo::new(), script);

@@ -1,4 +1,4 @@
-//! The time of resyncs, and the events that a drain leaves to a subscription's owner.
+//! Tests when a resync of a listener is due, and that events left after a drain can still be received.
 
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, assert_ready, task::spawn};

@@ -1,4 +1,5 @@
-//! Merges two messages about one object: the result leads from the last delivered state to the latest state.
+//! Merges two messages about one object into a message that leads from the last delivered state to the latest
+//! state.
 //!
 //! | waiting | new | delivered |
 //! | --- | --- | --- |
@@ -6,16 +7,16 @@
 //! | added | deleted | nothing |
 //! | updated | updated | one update, from the first `old` to the newest `new` |
 //! | updated | deleted | deleted |
-//! | deleted | added | both, in this order |
-//! | both | any | the deletion, then the addition merged with the new message by this table |
+//! | deleted | added | deleted, then added |
+//! | deleted, then added | any | the deletion, then the result of merging the addition with the new message |
 //!
-//! A deletion and an addition are never merged into an update. An update's `old` must be the last delivered
-//! state, but the state of a deletion may differ from it. Handlers that clean up after an object must also
-//! receive its deletion.
+//! A deletion and a later addition are never merged into an update, for two reasons. The `old` of an update
+//! must be the last delivered state, but the state in a deletion may be a different one. Handlers that clean
+//! up after an object must receive its deletion.
 
 use crate::{event_handler::Event, indexer::Cause, processor::notification::Notification};
 
-/// Merges a waiting message with a newer message of the same object. Returns `None` if nothing remains to
+/// Merges a waiting message with a newer message about the same object. Returns `None` if nothing remains to
 /// deliver.
 pub(super) fn merged<K>(waits: Notification<K>, comes: Notification<K>) -> Option<Notification<K>> {
     match (waits, comes) {
@@ -41,8 +42,8 @@ pub(super) fn merged<K>(waits: Notification<K>, comes: Notification<K>) -> Optio
     }
 }
 
-/// Merges two events of one object. Returns `None` if nothing remains to deliver. `first` must not be a
-/// deletion.
+/// Merges two consecutive events of one object, of which `first` is not a deletion. Returns `None` if nothing
+/// remains to deliver.
 fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
     Some(match (first, next) {
         (
@@ -70,7 +71,8 @@ fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
     })
 }
 
-/// Returns the cause of two merged updates: the cause of the last update that is not a resync.
+/// Returns the cause of a merged update: the cause of the newer update, or of the older one if the newer
+/// update is a resync.
 fn both(first: Cause, next: Cause) -> Cause {
     match next {
         Cause::Resync => first,

@@ -1,4 +1,4 @@
-//! The memory of a buffer.
+//! Tests that the queue of waiting messages does not grow when an object is created and deleted repeatedly.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;

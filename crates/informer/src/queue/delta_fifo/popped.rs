@@ -1,4 +1,6 @@
-//! [`Popped`]: a key with all its deltas, removed from a [`DeltaFifo`].
+//! Removes keys with their deltas from a [`DeltaFifo`], and merges consecutive deletions of a key.
+//!
+//! [`Popped`] is a removed key with all its deltas.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +14,7 @@ use crate::{
 #[doc(alias = "Deltas")]
 #[derive(Debug)]
 pub struct Popped<K> {
-    /// The key, usually the name of the object.
+    /// The key: the name of the object, unless [`DeltaFifo::key_func`] sets other keys.
     pub name: ObjectName,
     /// The deltas, oldest first; never empty.
     #[doc(alias = "Deltas")]
@@ -37,8 +39,8 @@ impl<K> Popped<K> {
 }
 
 impl<K> DeltaFifo<K> {
-    /// Removes and returns the oldest `room` deltas of a key that has more than `room`; `None` if it has no
-    /// more than that.
+    /// Removes and returns the oldest `room` deltas of a key. Returns `None`, and removes nothing, if the key
+    /// has no more than `room` deltas.
     pub(super) fn take_part(&mut self, name: &ObjectName, room: usize) -> Option<Vec<Delta<K>>> {
         let deltas = self.items.get_mut(name)?;
         if deltas.len() <= room {
@@ -53,8 +55,8 @@ impl<K> DeltaFifo<K> {
         sources.any(|source| self.population.is_initial(source))
     }
 
-    /// Removes a key with all its deltas. Also returns the source whose first list ends with this key, if one
-    /// does.
+    /// Removes a key with all its deltas; `None` if the key is not queued. Also returns the source whose
+    /// first list ends with this key, if there is one.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();
@@ -78,8 +80,8 @@ impl<K> DeltaFifo<K> {
 
 /// Merges the last two deltas of a key if both are deletions of the same source.
 ///
-/// The older deletion is kept, because it has the final state of the object, unless its final state is
-/// unknown.
+/// Keeps the older deletion, which contains the final state of the object. If the final state in the older
+/// deletion is unknown, keeps the newer one.
 pub(super) fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
     let [.., older, newer] = deltas.as_slice() else {
         return;

@@ -1,4 +1,4 @@
-//! Tests of `DeltaFifo`: scripts of changes, and traces of the popped batches.
+//! Tests `DeltaFifo` with scripts of changes, and compares the popped batches with expected traces.
 
 mod first_lists;
 mod popped;

@@ -1,4 +1,4 @@
-//! Tests of `InOrder`: scripts of changes, and traces of the popped batches.
+//! Tests `InOrder` with scripts of changes, and compares the popped batches with expected traces.
 
 use expect_test::{Expect, expect};
 

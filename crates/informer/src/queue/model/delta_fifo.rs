@@ -1,17 +1,19 @@
-//! Property test that compares [`DeltaFifo`] with a reference: a list of keys with their deltas.
+//! Compares [`DeltaFifo`] with a reference implementation in a property test.
+//!
+//! The reference implementation is a list of keys with their deltas.
 
 use super::*;
 use crate::queue::DeltaFifo;
 
-/// The reference implementation: keys with their deltas, and bookmarks between them, in the order of the
-/// queue.
+/// The reference implementation of [`DeltaFifo`]: keys with their deltas, and bookmarks between the keys, in
+/// the order of the queue.
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// Sources whose first list was empty and is not popped yet.
+    /// Sources whose first list was empty, and whose completion was not returned in a batch yet.
     empty_lists: Vec<u32>,
     sync: Sync,
-    /// The revisions that the store has reached with the last popped batch, by source.
+    /// Revisions that the store reaches with the last popped batch, each with its source number.
     reached: Vec<(u32, String)>,
 }
 
@@ -20,7 +22,7 @@ enum Slot {
     Bookmark(u32, String),
 }
 
-/// One delta in the reference: its type, and the revision of its object.
+/// One delta in the reference implementation: its type, and the revision of its object.
 #[derive(Clone, PartialEq)]
 struct Change(&'static str, String);
 
@@ -154,7 +156,7 @@ impl Keys {
         Some(unit)
     }
 
-    /// Returns the name and the newest delta of each queued key, in order.
+    /// Returns the name and the newest delta of each queued key, in the order of the queue.
     fn newest(&self) -> Vec<(String, String)> {
         let keys = self.slots.iter().filter_map(|slot| match slot {
             Slot::Key(name, deltas) => {
@@ -175,7 +177,8 @@ impl Keys {
     }
 }
 
-/// Returns the key and the delta of an operation on one object, in the format of the reference.
+/// Returns the key and the delta of an operation on one object, in the format of the reference
+/// implementation; `None` for other operations.
 fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)> {
     let (name, what) = match operation {
         Operation::Add(name) => (name, "Added"),
@@ -187,8 +190,10 @@ fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)>
     Some((NAMES[*name], Change(what, revision.to_string())))
 }
 
-/// Pops a key from the queue and the reference and puts it back, after a change of the key at revision
-/// `newer`, if set.
+/// Pops a key from the queue and from the reference implementation, and puts the key back into both.
+///
+/// If `newer` is set, a change of the key at that revision is queued after the pop. The queue must then
+/// reject the popped key.
 fn put_back(
     fifo: &mut DeltaFifo<K>,
     keys: &mut Keys,
@@ -198,7 +203,7 @@ fn put_back(
         .slots
         .iter()
         .position(|slot| matches!(slot, Slot::Key(..)));
-    // A pop drops the bookmarks before the unit.
+    // A pop drops the bookmarks before the first key.
     keys.slots.drain(..first.unwrap_or(keys.slots.len()));
     let Some(popped) = fifo.pop() else {
         prop_assert!(first.is_none());

@@ -1,5 +1,6 @@
-//! Property test that compares [`InOrder`] with a reference: a vector of changes, in which a list or a resync
-//! is one change.
+//! Compares [`InOrder`] with a reference implementation in a property test.
+//!
+//! The reference implementation is a vector of changes, in which a list or a resync is one change.
 
 use super::*;
 use crate::queue::InOrder;
@@ -13,8 +14,8 @@ struct Line {
 struct Waiting {
     source: u32,
     text: String,
-    /// The name of the changed object. A change without a name (a list, resync or bookmark) is popped as a
-    /// batch of its own.
+    /// Name of the changed object; `None` for a list, a resync or a bookmark, which is popped as a batch of
+    /// its own.
     name: Option<String>,
     is_list: bool,
 }

@@ -1,4 +1,5 @@
-//! Decides which request follows the end of a watch: the third table in `machine`.
+//! Decides which request follows the end of a watch: implements the third table in the documentation of
+//! `machine`.
 
 use tokio::time::Instant;
 
@@ -39,7 +40,7 @@ impl Machine {
                 Class::TooManyRequests => self.pause(error, now, Next::Watch),
                 Class::Expired => self.relist_expired(now),
                 Class::WentBack => {
-                    // The server can't return a state that is not older than the last revision.
+                    // The server can't serve a state that is at least as new as the last revision.
                     self.history.unavailable();
                     self.at_once_after_health(now, Next::List)
                 }
@@ -51,7 +52,7 @@ impl Machine {
                     action
                 }
                 Class::Protocol | Class::Store => {
-                    // A watch from this revision would send the same again.
+                    // A watch from this revision would send the same data again.
                     self.history.stuck();
                     self.pause(error, now, Next::List)
                 }

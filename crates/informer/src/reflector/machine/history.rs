@@ -1,4 +1,5 @@
-//! Detects that the server has gone back to an earlier state: the last table in `machine`.
+//! Detects that the server has gone back to an earlier state: implements the last table in the documentation
+//! of `machine`.
 
 use tokio::time::Instant;
 
@@ -10,8 +11,10 @@ use crate::{
 };
 
 impl Machine {
-    /// Sets the revision up to which an earlier reflector filled the store. The first request is a list. The
-    /// earlier reflector may have observed that the server has gone back, so a rollback is suspected.
+    /// Sets the revision up to which an earlier reflector filled the store. The first request is a list.
+    ///
+    /// The earlier reflector may have detected that the server has gone back to an earlier state, so the new
+    /// reflector suspects this too.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         if !self.last_revision().is_unset() {
@@ -20,7 +23,7 @@ impl Machine {
     }
 
     /// Sets the revision up to which the store was filled before the start. The first request is a watch from
-    /// it.
+    /// this revision.
     pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         self.has_watched = true;
@@ -28,30 +31,31 @@ impl Machine {
 
     /// Returns whether the revision of an event is below the last revision that the store has accepted.
     ///
-    /// Revisions without an order are not compared, nor are the existing objects with which a watch from `""` or
-    /// `"0"` begins.
+    /// Always false for revisions that have no order, and for the existing objects with which a watch from
+    /// `""` or `"0"` begins.
     pub(crate) fn is_below_last(&self, kind: &FrameKind, revision: &ResourceVersion) -> bool {
         let is_listing = matches!(&self.state, State::Watching(watch) if !watch.advances);
         let counts = !is_listing || *kind != FrameKind::Added;
         counts && revision < self.last_revision()
     }
 
-    /// Checks an event whose revision is below the last one. `cached` is the revision of the same object in
-    /// the cache.
+    /// Checks an event whose revision is below the last revision that the store has accepted. `cached` is the
+    /// revision of the same object in the cache; `None` if the cache does not contain the object.
     ///
     /// The caller applies the event unless this method fails.
     ///
-    /// Aggregated API servers send such events regularly: access to an old object may be granted later, which adds
-    /// it at its old revision. One probe is therefore required. If the server knows the last revision, the
-    /// collection counts as unordered until the next list.
+    /// Aggregated API servers send such events regularly. For example, access to an old object may be granted
+    /// later, which adds the object at its old revision. Such an event therefore requires one probe. If the
+    /// server knows the last revision, the events count as unordered until the next list, and further ones
+    /// require no probe.
     ///
-    /// The uid is irrelevant: names are unique, so a server that sends an older object than the cache has for a
-    /// name has gone back. Revisions of different epochs are not compared: the cache has not applied the list that
-    /// began the current epoch.
+    /// The uid of the object is irrelevant: names are unique, so a server that sends an older object than the
+    /// cache has under the same name has gone back to an earlier state. Revisions of different epochs are not
+    /// compared, because the cache has not applied the list that began the current epoch.
     ///
     /// # Errors
-    /// The cache has a newer revision, so the server has gone back. The caller reports the error and ends the
-    /// watch.
+    /// Returns an error if the cache has a newer revision, which shows that the server has gone back to an
+    /// earlier state. The caller reports the error and ends the watch.
     pub(crate) fn below_last(
         &mut self,
         revision: &ResourceVersion,
@@ -76,13 +80,13 @@ impl Machine {
         self.history.epoch()
     }
 
-    /// Records a complete list at this revision before it is sent to the store.
+    /// Records the revision of a complete list before the list is sent to the store.
     pub(crate) fn listed(&mut self, revision: &ResourceVersion) {
         self.history.listed(revision);
     }
 
-    /// Records that the server may have gone back: revisions received before and after this call are not
-    /// comparable.
+    /// Records that the server may have gone back to an earlier state. Revisions received before and after
+    /// this call are not comparable.
     pub(crate) fn suspect(&mut self) {
         self.history.suspected();
     }
@@ -95,7 +99,7 @@ impl Machine {
         self.at_once_after_health(now, Next::List)
     }
 
-    /// Returns whether equal revisions of an object mean equal states.
+    /// Returns whether equal revisions of an object mean equal states, so that the cached state can be used.
     pub(crate) fn believes_revisions(&self) -> bool {
         self.history.believes_revisions()
     }

@@ -1,4 +1,7 @@
-//! Decides when a probe is sent, before a watch and in parallel to one: the fourth table in `machine`.
+//! Decides when a probe is sent, before a watch and in parallel to an open watch: implements the fourth table
+//! in the documentation of `machine`.
+//!
+//! A probe is a request for one object that shows whether the server still knows the last revision.
 
 use tokio::time::Instant;
 
@@ -11,7 +14,8 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns the step that resumes the watch: the rest of a pause, a probe if one is due, or the watch.
+    /// Returns the step that resumes the watch: the remaining pause, a probe if one is due, or the watch
+    /// itself.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -31,23 +35,27 @@ impl Machine {
         self.probe.disable();
     }
 
-    /// Returns whether the open watch requires a probe, which may be due later.
+    /// Returns whether a probe is required during the open watch. The probe may be due later.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
 
     /// Returns the time at which the probe of the open watch is due, and the options of its request; `None`
-    /// if no probe is required. The watch advances the revision in the options, so the caller reads them when
-    /// the probe is due.
+    /// if no probe is required.
+    ///
+    /// Events of the watch increase the revision in the options, so the caller must call this method again
+    /// when the probe is due.
     pub(crate) fn watch_probe(&self, now: Instant) -> Option<(Instant, ListOptions)> {
         let due = self.probe.due_at(now).filter(|_| self.requires_probe())?;
         Some((due, probe_options(self.last_revision().clone())))
     }
 
-    /// Processes the response to a probe that was sent before a watch. `revision` is that of the response.
+    /// Processes the response to a probe that was sent before a watch, and returns the step that opens the
+    /// watch. `revision` is the revision of the response.
     ///
     /// # Errors
-    /// The server has gone back. The caller reports the error, and passes it to [`Machine::probe_failed`].
+    /// Returns an error if the server has gone back to an earlier state. The caller reports the error, and
+    /// passes it to [`Machine::probe_failed`].
     pub(crate) fn probed(
         &mut self,
         revision: &ResourceVersion,
@@ -58,15 +66,15 @@ impl Machine {
         Ok(self.watch())
     }
 
-    /// Processes the response to the probe of an open watch. `revision` is that of the response.
+    /// Processes the response to the probe of an open watch. `revision` is the revision of the response, and
+    /// `asked` is the requested revision. The watch may have reached a newer revision in the meantime.
     ///
-    /// `asked` is the requested revision, which may be older than the current one of the watch. Returns
-    /// whether the events count as unordered from here on: later events below the last revision then require
-    /// no probe.
+    /// Returns whether the events count as unordered from now on. Later events below the last revision then
+    /// require no probe.
     ///
     /// # Errors
-    /// The server has gone back. The caller reports the error, ends the watch, and calls
-    /// [`Machine::probe_failed`].
+    /// Returns an error if the server has gone back to an earlier state. The caller reports the error, ends
+    /// the watch, and calls [`Machine::probe_failed`].
     pub(crate) fn watch_probe_answered(
         &mut self,
         asked: &ResourceVersion,
@@ -77,8 +85,8 @@ impl Machine {
         Ok(self.probe.answered(now))
     }
 
-    /// Returns the step after a failed probe, or after one whose response has an older revision; no watch is
-    /// open.
+    /// Returns the step after a probe that failed, or whose response has an older revision. Called while no
+    /// watch is open.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -103,7 +111,8 @@ impl Machine {
 
     /// Records that the probe of an open watch failed, without information about the server's history.
     ///
-    /// The watch continues. If it ends within the pause after this failure, the rest of the pause follows.
+    /// The watch continues. If the watch ends before the pause after this failure is over, the rest of the
+    /// pause follows.
     pub(crate) fn watch_probe_failed(&mut self, error: &Error, now: Instant) {
         let class = error.class();
         if class == Class::ConnectionRefused || is_temporary(class) {
@@ -116,7 +125,7 @@ impl Machine {
     }
 }
 
-/// Returns whether a later request may succeed after an error of this class.
+/// Returns whether a later probe may succeed after an error of this class.
 fn is_temporary(class: Class) -> bool {
     matches!(
         class,

@@ -1,6 +1,6 @@
-//! Handles watches that the server does not open: the timeout of the response headers, and the retries.
+//! Decides what follows a watch that the server does not open, and limits the wait for the response headers.
 //!
-//! After some refusals, the watch is retried from the last revision. After the others, a list follows.
+//! After some errors, the watch is retried from the last revision. After other errors, a list follows.
 
 use std::time::Duration;
 
@@ -19,35 +19,36 @@ const RETRIED_FOR: Duration = Duration::from_secs(600);
 /// Minimum timeout of the response headers of a watch.
 const HEADERS_MIN: Duration = Duration::from_millis(1);
 
-/// Records the refusals and header timeouts since the last watch was opened.
+/// Records the refused watches and the header timeouts since the last opened watch.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// Time of the first of the consecutive refusals that are retried for at most [`RETRIED_FOR`]; `None`
-    /// without one.
+    /// Time of the first refusal in a series of consecutive refusals, which are retried for at most
+    /// [`RETRIED_FOR`]; `None` without a series.
     since: Option<Instant>,
     /// Number of consecutive watches whose response headers did not arrive in time.
     header_timeouts: u32,
 }
 
 impl Refusals {
-    /// Resets all counts after an opened watch.
+    /// Resets all fields after the server has opened a watch.
     pub(super) fn watch_opened(&mut self) {
         *self = Self::default();
     }
 
-    /// Resets the refusals after a list, but not the header timeouts: a list does not show that the server
-    /// opens watches.
+    /// Ends the series of refusals after a list. Does not reset the header timeouts, because a list does not
+    /// show that the server opens watches.
     pub(super) fn listed(&mut self) {
         self.since = None;
     }
 
-    /// Records a refusal, and returns whether the watch is retried instead of followed by a list.
+    /// Records a refusal. Returns true if the watch is retried, and false if a list follows.
     fn retries(&mut self, now: Instant) -> bool {
         let since = *self.since.get_or_insert(now);
         now.duration_since(since) < RETRIED_FOR
     }
 
-    /// Returns the configured timeout of the response headers, doubled for each consecutive header timeout.
+    /// Returns the timeout of the response headers: `configured`, doubled for each consecutive header
+    /// timeout.
     fn headers_allowed(&self, configured: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.header_timeouts);
         configured.max(HEADERS_MIN).saturating_mul(doubled)
@@ -55,10 +56,11 @@ impl Refusals {
 }
 
 impl Machine {
-    /// Returns the timeout of the response headers of the watch or the streaming list.
+    /// Returns the timeout for the response headers of the current watch or streaming list.
     ///
     /// The timeout of a watch is at most the time after which the server must have ended the watch. A
-    /// streaming list has the timeout of a list, because the server starts or rejects it at once.
+    /// streaming list has the timeout of a LIST, because the server starts or rejects a streaming list at
+    /// once.
     pub(crate) fn headers_allowed(&self) -> Duration {
         if self.is_streaming() {
             return LIST_STALL;
@@ -68,7 +70,7 @@ impl Machine {
         allowed.min(self.watch_ends())
     }
 
-    /// Returns the server-side timeout in the request of the current watch; zero without a watch.
+    /// Returns the server-side timeout that the current watch requested; zero without a watch.
     pub(super) fn watch_lasts(&self) -> Duration {
         match &self.state {
             State::Watching(watch) => watch.lasts,
@@ -76,7 +78,7 @@ impl Machine {
         }
     }
 
-    /// Returns the time after the request by which the server must have ended the watch.
+    /// Returns the time since the request by which the server must have ended the current watch.
     fn watch_ends(&self) -> Duration {
         self.watch_lasts().saturating_add(WATCH_GRACE)
     }
@@ -101,7 +103,7 @@ impl Machine {
                 self.require_probe_if_watched();
                 Next::Watch
             }
-            // Another or a restored server may respond next.
+            // Another server, or a server that was restored from a backup, may respond next.
             Class::Unavailable | Class::Timeout if self.refusals.retries(now) => {
                 self.require_probe_if_watched();
                 Next::Watch
@@ -114,8 +116,8 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Requires a probe if a watch was opened since the last list. Directly after a list, the store's state
-    /// is known to be from this server.
+    /// Requires a probe if a watch was opened since the last list. Otherwise no probe is necessary, because
+    /// the store's state is from the list of this server.
     fn require_probe_if_watched(&mut self) {
         if self.has_watched {
             self.probe.require();

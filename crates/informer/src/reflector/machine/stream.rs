@@ -1,4 +1,5 @@
-//! Requests streaming lists, and decides which request follows their end: the second table in `machine`.
+//! Requests streaming lists, and decides which request follows their end: implements the second table in the
+//! documentation of `machine`.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns whether a streaming list is in progress, before its end bookmark.
+    /// Returns whether a streaming list is in progress. After its end bookmark, a streaming list is an
+    /// ordinary watch.
     pub(crate) fn is_streaming(&self) -> bool {
         matches!(self.state, State::Streaming(_))
     }
@@ -28,8 +30,8 @@ impl Machine {
         })
     }
 
-    /// Records that the store has accepted the streaming list, at the revision of its end bookmark. The
-    /// stream continues as a watch.
+    /// Records that the store has accepted the streaming list, at the revision of its end bookmark. The same
+    /// request continues as a watch.
     pub(crate) fn streamed(&mut self, revision: ResourceVersion, now: Instant) {
         self.accepted(revision, now);
         self.streaming.succeeded();
@@ -45,8 +47,8 @@ impl Machine {
         });
     }
 
-    /// Records an event of a streaming list other than its end bookmark. `is_new` is set for an object that
-    /// this stream has not sent before.
+    /// Records an event of a streaming list other than its end bookmark. `is_new` is whether the event
+    /// contains an object that this streaming list has not sent before.
     pub(crate) fn initial_event(
         &mut self,
         kind: &FrameKind,
@@ -59,10 +61,11 @@ impl Machine {
         }
     }
 
-    /// Checks that the revision of an end bookmark is not older than the last revision.
+    /// Checks that the revision of an end bookmark is not older than the last revision that the store has
+    /// accepted.
     ///
     /// # Errors
-    /// The revision is older. The caller reports the error and ends the watch.
+    /// Returns an error if the revision is older. The caller reports the error and ends the watch.
     pub(crate) fn end_in_order(&self, revision: &ResourceVersion) -> Result<(), Error> {
         if self.history.is_unavailable() {
             return Ok(());
@@ -120,22 +123,24 @@ impl Machine {
         }
     }
 
-    /// Returns a LIST of the newest state, after a streaming list without objects while the cache has some.
-    /// The LIST must confirm that there are no objects, because the server's cache may be incomplete.
+    /// Returns a LIST of the newest state, after a streaming list was complete without objects although the
+    /// cache has some.
+    ///
+    /// The LIST must confirm that there are no objects, because the server's watch cache may be incomplete.
     pub(crate) fn list_unconfirmed(&mut self) -> Action {
         self.history.unavailable();
         self.list()
     }
 
     /// Returns a LIST, and records that the server does not support streaming lists, or does not complete
-    /// them.
+    /// them. No streaming list is requested for the next hour.
     fn list_instead(&mut self, now: Instant) -> Action {
         self.streaming.refused(now);
         self.list()
     }
 
-    /// Returns another streaming list, or a LIST after too many failures. If there is an `error`, a pause
-    /// precedes a streaming list.
+    /// Returns the step after a streaming list that ended early: another streaming list, or a LIST after too
+    /// many early ends in a row. If there is an `error`, a pause precedes the streaming list.
     fn stream_again(&mut self, error: Option<&Error>, now: Instant) -> Action {
         if self.streaming.broke_off(now) {
             return self.list();

@@ -1,4 +1,5 @@
-//! Scripts of responses, and the exact requests that follow.
+//! Tests the state machine with scripts of responses, and compares the requests that follow with expected
+//! traces.
 
 mod edges;
 mod epochs;
@@ -15,7 +16,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::transport::ResourceVersionMatch;
 
-/// Options without streaming lists, as most of these tests use.
+/// Returns options that request all objects with a LIST, as most of these tests need.
 fn listing() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::List),
@@ -23,7 +24,7 @@ fn listing() -> RequestOptions {
     }
 }
 
-/// Options with streaming lists only.
+/// Returns options that request all objects with a streaming list.
 fn streaming() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::Streaming),
@@ -31,8 +32,9 @@ fn streaming() -> RequestOptions {
     }
 }
 
-/// Runs a script with one response per line, and traces each action. The clock advances by each pause
-/// and by `wait`.
+/// Runs a script with one response per line, and compares the resulting actions with `trace`.
+///
+/// The clock advances by each pause, and by the seconds in each line `wait SECONDS`.
 fn check(config: RequestOptions, script: &str, trace: &Expect) {
     trace.assert_eq(&play_all(config, script));
 }
@@ -66,7 +68,8 @@ fn play_all(config: RequestOptions, script: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Passes one line to the machine, and returns its next action, if any.
+/// Passes one script line to the machine. Returns the machine's next action; `None` if the line causes no
+/// action.
 fn play(
     machine: &mut Machine,
     words: &[&str],

@@ -1,5 +1,6 @@
-//! Decodes the events and list items of a response in order: a few of them in the task that reads the
-//! response, more of them in parallel tasks.
+//! Decodes the events and list items of a response body, and returns them in order of arrival.
+//!
+//! A small number of bytes is decoded in the task that reads the response, a larger number in parallel tasks.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -14,23 +15,23 @@ use crate::{
     ordered_tasks::OrderedTasks,
 };
 
-/// Minimum number of bytes per parallel task, because waking a thread takes as long as decoding one or two
-/// pods.
+/// Minimum number of received bytes for which a parallel task is started, because waking a thread takes as
+/// long as decoding one or two pods.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
 /// Number of bytes per batch that a parallel task decodes. Decoding a batch takes at most a millisecond, so
-/// that threads seldom wait for each other. Several batches per runtime worker may be decoded or in progress.
+/// threads seldom wait for each other. Several batches per runtime worker may be decoded or in progress.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// Maximum number of bytes decoded in place before the task yields. This is less than a millisecond of work for
-/// small pods, whose decoding and packing take 50 µs per KiB.
+/// Maximum number of bytes that the reading task decodes itself before it yields. This is less than a
+/// millisecond of work for small pods, whose decoding and packing take 50 µs per KiB.
 const TURN_BYTES: usize = 16 * 1024;
 
 /// An event or a list item of a response body, with the decoded object if it contains one.
 pub(super) struct Piece<K> {
     pub(super) frame: Frame,
     pub(super) decoded: Option<Decoded<K>>,
-    /// Time at which the bytes were received, if metrics are enabled.
+    /// Time at which the bytes were received; `None` without metrics.
     pub(super) received: Option<Instant>,
 }
 
@@ -40,24 +41,25 @@ struct Undecoded {
     received: Option<Instant>,
 }
 
-/// The decoder, and the known states of the store's objects; shared between the tasks that decode.
+/// The decoder, and the known states of the store's objects. Shared between the tasks that decode.
 #[derive_where(Clone)]
 struct Decoding<K> {
     decoder: Arc<Decoder<K>>,
     known: Option<KnownStates<K>>,
 }
 
-/// The events and list items of one response body, from the split until they are decoded, in order of arrival.
+/// A queue of the events and list items of one response body, in order of arrival, until they are decoded and
+/// returned.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// Like `decoding`, with a decoder for single events, which need low latency.
+    /// Like `decoding`, but with a decoder for single events of a watch, which need low latency.
     at_once: Decoding<K>,
     /// Events and list items whose decoding has not started.
     waiting: VecDeque<Undecoded>,
     waiting_bytes: usize,
-    /// Whether to decode the waiting pieces now, without waiting for more.
+    /// Whether to decode the waiting events and list items now, without waiting for more.
     is_due: bool,
-    /// Number of bytes that this task has decoded since it last yielded.
+    /// Number of bytes that the reading task has decoded itself since it last yielded.
     decoded_here: usize,
     tasks: OrderedTasks<Piece<K>>,
     ready: VecDeque<Piece<K>>,
@@ -90,7 +92,7 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    /// Returns an empty queue of pieces, which uses the workers of the current runtime.
+    /// Returns an empty queue whose parallel tasks run on the workers of the current runtime.
     pub(super) fn new(decoder: Decoder<K>) -> Self {
         let decoding = |decoder| Decoding {
             decoder: Arc::new(decoder),
@@ -108,19 +110,19 @@ where
         }
     }
 
-    /// Drops all pieces, and prepares for another response body. An object whose state is in `known` is not
-    /// decoded.
+    /// Drops all events and list items, and prepares for another response body. An object whose state is in
+    /// `known` is not decoded.
     pub(super) fn begin(&mut self, known: Option<KnownStates<K>>) {
         self.clear();
         self.decoding.known = known;
     }
 
-    /// Makes the decoder decode all further objects, also those with a known state.
+    /// Makes the decoder decode all further objects, even those with a known state.
     pub(super) fn forget_known(&mut self) {
         self.decoding.known = None;
     }
 
-    /// Drops all pieces that [`next`](Self::next) has not returned.
+    /// Drops all events and list items that [`next`](Self::next) has not returned.
     pub(super) fn clear(&mut self) {
         self.forget_known();
         self.waiting.clear();
@@ -130,7 +132,8 @@ where
         self.ready.clear();
     }
 
-    /// Adds frames to the queue for decoding. `received` is the time at which all of them were received.
+    /// Adds events and list items to the queue for decoding. `received` is the time at which all of them were
+    /// received.
     pub(super) fn push(
         &mut self,
         frames: impl IntoIterator<Item = Frame>,
@@ -144,8 +147,8 @@ where
         self.fill();
     }
 
-    /// Returns whether to read more bytes before decoding, because the waiting pieces are too few for a
-    /// parallel task.
+    /// Returns whether to read more bytes before decoding, because the waiting events and list items are too
+    /// few for a parallel task.
     ///
     /// A server may send each object in its own chunk. If each chunk were decoded at once, one thread would
     /// decode all objects.
@@ -154,12 +157,13 @@ where
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// Decodes the received pieces immediately, without waiting for further input.
+    /// Makes the queue decode the waiting events and list items immediately, without waiting for further
+    /// input.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }
 
-    /// Returns whether [`next`](Self::next) has returned all pieces.
+    /// Returns whether [`next`](Self::next) has returned all events and list items.
     pub(super) fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.tasks.is_empty() && self.waiting.is_empty()
     }
@@ -170,12 +174,13 @@ where
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether [`next`](Self::next) has returned all pieces of a chunk or a batch.
+    /// Returns whether [`next`](Self::next) has returned all events and list items of a chunk, or of a batch
+    /// of a parallel task.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }
 
-    /// Returns the next piece after its decoding; `None` if there is none.
+    /// Returns the next event or list item after its decoding; `None` if the queue is empty.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -214,7 +219,7 @@ where
     }
 
     fn fill(&mut self) {
-        // While a task runs, there is time to fill a batch.
+        // While a task runs, the next batch can collect more bytes.
         let enough = |tasks: &OrderedTasks<_>| {
             if tasks.is_empty() {
                 ORDERED_TASK_BYTES_MIN

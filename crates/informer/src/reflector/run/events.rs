@@ -1,4 +1,7 @@
-//! Delivers the events of an open watch. The revision of an event counts once the store has accepted it.
+//! Delivers the events of an open watch to the store.
+//!
+//! An event advances the reflector's last revision only after the store has accepted the event. The module
+//! neither reads the response of the watch nor decodes objects.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -21,7 +24,8 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Delivers one event, and records its revision once the store has accepted it.
+    /// Delivers one event of the open watch to the store. Records the revision of the event after the store
+    /// has accepted the event.
     pub(super) async fn event(&mut self, piece: Piece<K>) -> Result<(), Stop> {
         let Piece { frame, decoded, .. } = piece;
         let kind = &frame.kind;
@@ -96,8 +100,8 @@ where
         Ok(Some(revision))
     }
 
-    /// Checks that the store has room for the object of an event: watches could otherwise exceed
-    /// `Limits::objects`.
+    /// Returns an error if the store has no room for the object of an event. Without this check, the events
+    /// of a watch could add more objects than `Limits::objects`.
     fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
         let limit = self.reflector.requests.limits().objects;
         let source = self.reflector.source;
@@ -110,8 +114,11 @@ where
         Ok(())
     }
 
-    /// Sends a bookmark to the store, with the revision of an event that has no usable object. A revision
-    /// below the last one is not sent.
+    /// Sends the revision in `frame` to the store as a bookmark, and returns the revision. Called for
+    /// bookmark events, and for events without a usable object.
+    ///
+    /// Sends nothing, and returns `None`, if the revision is unreadable or is below the reflector's last
+    /// revision.
     async fn bookmark(&mut self, frame: &Frame) -> Result<Option<ResourceVersion>, Stop> {
         let Some(revision) = decode::revision(frame.object()) else {
             return Ok(None);

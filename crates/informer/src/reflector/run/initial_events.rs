@@ -23,8 +23,8 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Processes one event of a streaming list. Returns the revision of the list if the event is its end
-    /// bookmark.
+    /// Processes one event of a streaming list: adds an object to `list`, or removes a deleted object.
+    /// Returns the revision of the end bookmark if the event is the end bookmark, otherwise `None`.
     ///
     /// The store receives nothing before [`complete`](Self::complete).
     pub(super) fn initial_event(
@@ -94,7 +94,8 @@ where
         Ok(object)
     }
 
-    /// Sends the complete streaming list to the store at this revision. The stream continues as a watch.
+    /// Sends all objects of a streaming list to the store as one change, after the end bookmark has arrived.
+    /// `revision` is the revision of the end bookmark. The stream then continues as a watch.
     pub(super) async fn complete(
         &mut self,
         revision: ResourceVersion,
@@ -112,7 +113,7 @@ where
         Ok(())
     }
 
-    /// Returns whether the store has an object of this source.
+    /// Returns whether the store has at least one object of this reflector's source.
     fn has_objects(&self) -> bool {
         // No object has an empty name, so a limit of 0 is exceeded by any object.
         let nothing = ObjectName::cluster("");
@@ -125,8 +126,10 @@ where
         self.activity(Activity::Streaming { objects });
     }
 
-    /// Reports a streaming list that ended before its end bookmark. It has not failed if a LIST follows as
-    /// part of the same attempt.
+    /// Logs or counts a streaming list that ended before its end bookmark.
+    ///
+    /// If `next` is a LIST, the LIST continues the same attempt, so the streaming list does not count as a
+    /// failure. Otherwise, the metrics record a failed list.
     pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
         if !matches!(next, Action::List { .. }) {
             self.meter.list_ended(unfinished.len(), false);

@@ -1,4 +1,6 @@
-//! [`List`]: the objects of a list in progress, either from pages or from a stream.
+//! Collects the objects of a list in progress, from the pages of a LIST or from a streaming list.
+//!
+//! The module sends no requests, and delivers nothing to the store.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,23 +16,30 @@ use crate::{
     transport::ListBudget,
 };
 
-/// The received objects of an incomplete list.
+/// Objects of an incomplete list, which were received and are not sent to the store yet.
 enum Staged<K> {
-    /// From LIST, in the order of the response.
+    /// Objects of a LIST, in the order of the responses.
     Listed(Vec<Object<K>>),
-    /// From a streaming list, which can change and delete objects until its end.
+    /// Objects of a streaming list by name. The stream can change and delete objects until its end bookmark.
     Streamed(BTreeMap<ObjectName, Object<K>>),
 }
 
-/// A list in progress, including its immediate repetitions.
+/// A LIST or a streaming list in progress: the objects received so far, with their limits and statistics.
+///
+/// A LIST that is repeated from its first page without a pause continues the same attempt. The statistics of
+/// an attempt include the time of all its requests.
 pub(super) struct List<K> {
     staged: Staged<K>,
-    /// Counts the list's time, pages, objects and bytes, and limits them.
+    /// Counts the pages, objects and bytes of the list, and returns an error if a count or the time of the
+    /// list exceeds its limit.
     pub(super) budget: ListBudget,
     pub(super) steps: ListSteps,
-    /// Number of objects that were broken or left out.
+    /// Number of errors about objects: each object that failed to decode or is of another kind, and each
+    /// event of an unknown type.
     skipped: usize,
-    /// The epoch in which an object was taken from the store instead of decoded; `None` if all were decoded.
+    /// Epoch of the reflector at the time when the list last reused a stored object instead of decoding the
+    /// received object. `None` if the list decoded all objects. A new epoch starts when the server may have
+    /// gone back, because equal revisions may then mean different states.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -53,7 +62,8 @@ impl<K> List<K> {
         Self::begin(Staged::Streamed(BTreeMap::new()), limits)
     }
 
-    /// Returns an empty list that starts again at the first page, as part of the same attempt.
+    /// Returns an empty list for a LIST that is repeated from its first page, as part of the same attempt.
+    /// The measured durations of the failed request are kept.
     pub(super) fn begin_again(self, limits: Limits) -> Self {
         Self {
             steps: self.steps,
@@ -61,8 +71,8 @@ impl<K> List<K> {
         }
     }
 
-    /// Adds the durations of a page that was just received. `asked` is the time of its request, and
-    /// `answered` the time of its response headers.
+    /// Adds the durations of a request that ends now. `asked` is the time at which the request was sent.
+    /// `answered` is the time at which the response headers arrived; `None` if none arrived.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         self.steps.page(asked, answered);
     }
@@ -74,7 +84,8 @@ impl<K> List<K> {
         }
     }
 
-    /// Adds an object to the list. Returns whether the object is new to the list; always `true` for a LIST.
+    /// Adds an object to the list. Returns `false` if the object replaces an earlier one of the same name in
+    /// a streaming list, otherwise `true`.
     pub(super) fn stage(&mut self, object: Object<K>) -> bool {
         match &mut self.staged {
             Staged::Listed(objects) => {
@@ -88,7 +99,8 @@ impl<K> List<K> {
         }
     }
 
-    /// Removes an object that was deleted during a streaming list.
+    /// Removes the object with this name, because the streaming list has reported its deletion. Does nothing
+    /// for a LIST.
     pub(super) fn unstage(&mut self, name: &ObjectName) {
         if let Staged::Streamed(objects) = &mut self.staged {
             objects.remove(name);
@@ -102,7 +114,9 @@ impl<K> List<K> {
         }
     }
 
-    /// Returns a decoded object if the store can keep it. Reports errors of decoding.
+    /// Returns the object of a decoding result; `None` if the object can't be stored.
+    ///
+    /// Reports an error of decoding to `report`. Records `epoch` if the object was reused from the store.
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,
@@ -115,8 +129,11 @@ impl<K> List<K> {
         usable(decoded, report, |error| self.report(error, report))
     }
 
-    /// Reports an error about an object that is broken or was left out. Logs the first of these errors;
-    /// [`List::end`] logs the number of all if there were more.
+    /// Reports an error about an object that failed to decode or is of another kind, or about an unknown
+    /// event.
+    ///
+    /// Only the first [`LINES_PER_WINDOW`] errors of the list are logged. If there are more, [`List::end`]
+    /// logs the number of all errors.
     pub(super) fn report(&mut self, error: &Error, report: &Reporter) {
         self.skipped += 1;
         if self.skipped <= LINES_PER_WINDOW {
@@ -125,7 +142,9 @@ impl<K> List<K> {
         report.tell_handler(error);
     }
 
-    /// Logs a summary, after the store has accepted the list or the list has failed.
+    /// Logs the number of errors about objects if not all were logged, and the durations of a slow list.
+    /// Called after the store has accepted the list or the list has failed; `handed_on` is `true` in the
+    /// first case.
     pub(super) fn end(&self, report: &Reporter, objects: usize, handed_on: bool) {
         let Reporter { name, expects, .. } = report;
         if self.skipped > LINES_PER_WINDOW {
@@ -137,7 +156,7 @@ impl<K> List<K> {
 }
 
 impl<K: Send + Sync + 'static> List<K> {
-    /// Removes and returns all objects.
+    /// Removes all objects from the list, and returns them. Sorts the objects of a streaming list by name.
     pub(super) async fn take(&mut self) -> Vec<Object<K>> {
         match std::mem::replace(&mut self.staged, Staged::Listed(Vec::new())) {
             Staged::Listed(objects) => objects,
@@ -154,7 +173,8 @@ impl<K: Send + Sync + 'static> List<K> {
     }
 }
 
-/// Returns a decoded object if the store can keep it. Passes errors of decoding to `skipped`.
+/// Returns the object of a decoding result; `None` if the object can't be stored. Calls `skipped` with the
+/// error if the object failed to decode or is of another kind.
 pub(super) fn usable<K>(
     decoded: Decoded<K>,
     report: &Reporter,

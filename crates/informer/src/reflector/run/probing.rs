@@ -1,5 +1,7 @@
-//! Sends probes, before a watch or in parallel to an open one. Sending a probe in parallel neither closes nor
-//! delays the watch.
+//! Sends probes, before a watch is opened or in parallel to an open watch.
+//!
+//! A probe is a request for one object. Its response shows whether the server has gone back to an earlier
+//! state. A probe in parallel does not delay the watch. The module does not decide when a probe is due.
 
 use std::sync::Arc;
 
@@ -26,7 +28,8 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Sends a probe before a watch, and returns the next step.
+    /// Sends a probe before a watch is opened, waits for the response, and returns the next step of the
+    /// reflector.
     pub(super) async fn probe(&mut self, options: &ListOptions) -> Action {
         self.activity(Activity::Opening);
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
@@ -44,15 +47,17 @@ where
         }
     }
 
-    /// Sends or schedules the probe of the open watch, if a probe is required and none is pending.
+    /// Sends the probe of the open watch, or schedules the probe if it is not due yet. Does nothing if no
+    /// probe is required, or if a probe is already scheduled or sent.
     pub(super) fn begin_probe(&mut self, opened: &mut OpenWatch<K>) {
         if opened.probe.is_none() && self.machine.requires_probe() {
             opened.probe = self.watch_probe(Instant::now());
         }
     }
 
-    /// Sends the probe of the open watch, which is due, or processes its response, if `answered` contains
-    /// one.
+    /// Processes the result of [`WatchProbe::answer`]. If `answered` is `None`, the scheduled probe is due,
+    /// and the function sends it. Otherwise, `answered` contains the requested revision and the response to
+    /// the probe.
     pub(super) fn probed(
         &mut self,
         opened: &mut OpenWatch<K>,
@@ -67,8 +72,9 @@ where
         ended.map_or(Next::Nothing, Next::Ended)
     }
 
-    /// Returns the revision of the store's object of this name, if the object is from this source. Called
-    /// only for events below the last revision.
+    /// Returns the revision of the stored object with this name; `None` if this reflector's source has no
+    /// such object in the store. Called only for events whose revision is below the reflector's last
+    /// revision.
     pub(super) fn cached(&self, name: &ObjectName) -> Option<ResourceVersion> {
         let (source, object) = self.reflector.store.known()?.known(name)?;
         (source == self.reflector.source).then(|| object.revision().clone())
@@ -92,8 +98,8 @@ where
         Some(WatchProbe::Sent(asked, Box::pin(answer)))
     }
 
-    /// Processes the response to the probe of an open watch. Returns how the watch ends, if it must not
-    /// continue.
+    /// Processes the response to the probe of an open watch. `asked` is the minimum revision that the probe
+    /// requested. Returns the reason to end the watch; `None` if the watch continues.
     fn watch_probe_answered(&mut self, asked: &ResourceVersion, answer: Answer) -> Option<Ended> {
         let now = Instant::now();
         let probed =
@@ -116,7 +122,8 @@ where
     }
 }
 
-/// Returns whether a probe that failed with this class shows that the server has gone back, or may have.
+/// Returns whether a probe that failed with this error class shows that the server has gone back to an
+/// earlier state, or may have gone back.
 fn went_back(class: Class) -> bool {
     matches!(class, Class::TooLargeResourceVersion | Class::WentBack)
 }

@@ -1,4 +1,7 @@
-//! Opens a watch or a streaming list, delivers its events, and detects a connection that sends nothing.
+//! Opens a watch or a streaming list, delivers its events to the store, and detects a connection that sends
+//! nothing.
+//!
+//! The module does not decide which request follows the end of the watch.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,19 +29,21 @@ use crate::{
 
 pub(super) enum Ended {
     Closed,
-    /// An error of the server, the transport or the store, or unreadable data.
+    /// The server, the transport or the store reported an error, or the received data was unreadable.
     Error(transport::Error),
-    /// The connection broke; the delivered events remain valid.
+    /// The connection broke, or counts as broken after a timeout. The events that were already delivered
+    /// remain valid.
     Broken(transport::Error),
-    /// The end bookmark of a streaming list did not arrive in time.
+    /// A streaming list sent neither a new object nor its end bookmark in time.
     Overdue(transport::Error),
-    /// The store did not accept a change in time.
+    /// The store did not accept a change in time, so the reflector closed the watch.
     StoreFull,
-    /// The probe shows that the server has gone back, or may have.
+    /// The response to a probe shows that the server has gone back to an earlier state, or may have gone
+    /// back.
     WentBack(transport::Error),
-    /// A streaming list has no objects, and the cache has some.
+    /// A streaming list contained no objects, although the store has some. A LIST must confirm the deletions.
     Unconfirmed,
-    /// A consistency check requested a list, because the store differs from the server.
+    /// A consistency check requested a list, because it found a difference between the store and the server.
     RelistRequested(RelistReason),
 }
 
@@ -54,54 +59,60 @@ impl Ended {
     }
 }
 
-/// The next step of an open watch.
+/// Result of a wait for an open watch: received bytes, a decoded event, or the end of the watch.
 pub(super) enum Next<K> {
     Chunk(Bytes),
     BodyEnd(BodyEnd),
     Piece(Piece<K>),
-    /// No data was received; other work was done.
+    /// Nothing was received. The wait ended for other work, such as a probe or background work on stored
+    /// objects.
     Nothing,
     Ended(Ended),
 }
 
-/// How the body of a watch ended.
+/// The end of a watch's response body: closed by the server, or failed for the contained reason.
 pub(super) enum BodyEnd {
     Closed,
     Failed(Ended),
 }
 
-/// State of an open watch or streaming list.
+/// State of an open watch or streaming list: its times, its number of events, its list and its probe.
 pub(super) struct OpenWatch<K> {
     pub(super) asked: Instant,
     answered: Instant,
-    /// Time by which the server must have ended the watch.
+    /// Time by which the server must have ended the watch: the requested timeout plus `WATCH_GRACE`.
     deadline: Instant,
-    /// Time at which the last event was processed; before the first one, the time of the response headers.
+    /// Time at which the last event was processed. Before the first event, the time at which the response
+    /// headers arrived.
     heard: Instant,
     pub(super) events: u64,
-    /// The streaming list with which the watch begins, until the store has accepted the list.
+    /// Objects received from the streaming list. `None` for a watch without a streaming list, and after the
+    /// store has accepted the list.
     list: Option<List<K>>,
-    /// The probe of this watch, if one is required.
+    /// The scheduled or sent probe of this watch; `None` if no probe is required.
     pub(super) probe: Option<WatchProbe>,
 }
 
 impl<K> OpenWatch<K> {
-    /// Returns the time after which the connection counts as broken.
+    /// Returns the time after which an open watch counts as broken, because the server did not end it at the
+    /// requested timeout.
     ///
-    /// The reflector does not read the connection while it waits for the store to accept a change. Therefore the
-    /// period `WATCH_GRACE` starts again after each event. Bytes that do not complete an event do not restart it.
+    /// Each processed event restarts the period `WATCH_GRACE`, because the reflector does not read the
+    /// connection while it waits for the store to accept a change. Bytes of an incomplete event do not
+    /// restart the period.
     fn outlived(&self) -> Instant {
         self.deadline.max(self.heard + WATCH_GRACE)
     }
 
-    /// Returns the deadline of the next event or bookmark; `None` if the silence of the server is not
-    /// limited.
+    /// Returns the time by which the server must send the next event or bookmark. `None` if the server has
+    /// not sent a bookmark yet, because the time between events is then not limited.
     fn silent(&self, machine: &Machine) -> Option<Instant> {
         let allowed = machine.silence_allowed()?;
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the time by which the next event must arrive: the earliest of all deadlines of the watch.
+    /// Returns the time by which the next event must arrive: the earliest of all deadlines of the watch or
+    /// streaming list.
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -110,13 +121,13 @@ impl<K> OpenWatch<K> {
         silent.map_or(self.outlived(), |silent| silent.min(self.outlived()))
     }
 
-    /// Returns whether the deadline of the next event has passed. Bytes of an incomplete event do not extend
-    /// it.
+    /// Returns whether the deadline for the next event has passed. Bytes of an incomplete event do not extend
+    /// the deadline.
     fn is_overdue(&self, machine: &Machine) -> bool {
         Instant::now() >= self.must_have_come(machine)
     }
 
-    /// Returns how a watch ends whose next event did not arrive by the deadline.
+    /// Returns the reason for the end of a watch whose next event did not arrive by the deadline.
     fn outlasted(&self, machine: &Machine) -> Ended {
         let late = |what| transport::Error::new(Class::Timeout, what);
         if machine.is_streaming() {
@@ -131,8 +142,8 @@ impl<K> OpenWatch<K> {
         Ended::Broken(late(what))
     }
 
-    /// Returns how a watch ends whose response body has ended. `finished` is an error if an event is
-    /// incomplete.
+    /// Returns the reason for the end of a watch whose response body has ended. `finished` is an error if the
+    /// body ended inside an event.
     fn closed(&self, finished: Result<(), transport::Error>) -> Ended {
         match finished {
             Err(error) => Ended::Broken(error),
@@ -151,7 +162,8 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Opens a watch or a streaming list, processes it until it ends, and returns the next step.
+    /// Opens a watch or a streaming list, delivers its events until the watch ends, and returns the
+    /// reflector's next step.
     pub(super) async fn watch(&mut self, options: &ListOptions) -> Result<Action, Gone> {
         let asked = Instant::now();
         let mut list = None;
@@ -270,7 +282,7 @@ where
             Ended::Unconfirmed => {
                 let Reporter { name, expects, .. } = &self.reflector.report;
                 tracing::info!(reflector = %name, %expects, "the streaming list is empty, and the cache is not; listing to confirm it");
-                // The LIST that follows belongs to the same attempt, and reverts this.
+                // The LIST that follows belongs to the same attempt, and reverts this increment.
                 self.failures += 1;
                 self.machine.watch_ended(WatchEnd::Unconfirmed, now)
             }
@@ -278,7 +290,7 @@ where
         }
     }
 
-    /// Delivers the events of an open watch until it ends.
+    /// Delivers the events of an open watch until the watch ends, and returns the reason for its end.
     async fn follow(&mut self, watch: &mut OpenWatch<K>) -> Result<Ended, Gone> {
         let known = watch.list.is_some().then(|| self.known()).flatten();
         self.pieces.begin(known);
@@ -342,7 +354,8 @@ where
         }
     }
 
-    /// Waits for the next step of an open watch. `reads` is set until the end of the response body.
+    /// Waits for received bytes, a decoded event, or the end of an open watch, and returns the first of
+    /// these. `reads` is `false` after the response body has ended.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {
@@ -352,7 +365,8 @@ where
         let is_list = watch.list.is_some();
         let is_unconfirmed = self.reflector.from.is_some() && !is_list;
         if is_unconfirmed {
-            // The first event confirms the revision, or a second without one, so no probe is sent before.
+            // The first event confirms the revision, or one second without an event does. No probe is sent
+            // before the confirmation.
             must_have_come = watch.answered + VERY_SHORT;
         }
         let probe = watch.probe.as_mut();
@@ -360,7 +374,8 @@ where
         // Events of a watch are decoded at once to keep latency low; only a list gathers them.
         let gathers = reads && is_list && self.pieces.gathers();
         let reads = reads && (gathers || self.pieces.takes_more());
-        // No deadline while pieces are decoded: a passed one is ready on every poll, before the pieces.
+        // While pieces are decoded, there is no deadline: a passed deadline is ready on every poll, before
+        // the pieces.
         let deadline = (gathers || self.pieces.is_empty()).then_some(must_have_come);
         let housekeeping = self.housekeeping.as_ref();
         let has_work = housekeeping.is_some_and(|it| it.has_work());
@@ -395,8 +410,8 @@ where
         }
     }
 
-    /// Splits a chunk of the body into events, and queues them for decoding. Returns how the watch ends if
-    /// the data is invalid.
+    /// Splits a chunk of the response body into events, and queues the events for decoding. Returns the
+    /// reason to end the watch if the chunk contains invalid data.
     fn feed(&mut self, splitter: &mut WatchSplitter, chunk: Bytes) -> Option<Ended> {
         let received = self.meter.now();
         let mut frames = Vec::new();
@@ -405,11 +420,11 @@ where
         fed.err().map(|error| Ended::Error(error.into()))
     }
 
-    /// Sends a bookmark at the last revision to a store that was filled before the start. The bookmark
-    /// confirms that the server resumes from that revision.
+    /// Sends a bookmark with the reflector's last revision to a store that was filled before the reflector
+    /// started. The bookmark confirms that the server has resumed the watch from that revision.
     ///
-    /// The server reports an expired revision at once, inside the watch. If nothing changes, the server may
-    /// send nothing else for a minute.
+    /// If the revision has expired, the server reports the error at once in the watch. If nothing changes,
+    /// the server may send nothing for a minute, so the reflector does not wait for an event.
     async fn confirm(&mut self) -> Result<(), Stop> {
         let revision = self.machine.last_revision().clone();
         self.hand_on(DeltaKind::Bookmark { revision }).await

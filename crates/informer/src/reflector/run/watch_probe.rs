@@ -1,4 +1,7 @@
-//! [`WatchProbe`]: a probe in parallel to an open watch.
+//! Waits for the probe of an open watch, until the probe is due and until its response arrives.
+//!
+//! A probe is a request for one object. Its response shows whether the server has gone back to an earlier
+//! state. The module does not decide when a probe is due.
 
 use std::pin::Pin;
 
@@ -9,17 +12,19 @@ use crate::{object::ResourceVersion, transport};
 
 pub(super) type Answer = Result<ResourceVersion, transport::Error>;
 
-/// The probe of an open watch, either scheduled or sent.
+/// The probe of an open watch, scheduled or sent. The probe runs in parallel to the watch.
 pub(super) enum WatchProbe {
-    /// The probe is not due yet.
+    /// The probe is not due yet. The timer completes when the probe is due.
     Waits(Pin<Box<Sleep>>),
-    /// The probe was sent with this minimum revision. The future returns the response.
+    /// The probe was sent with this minimum revision. The future returns the revision of the response, or an
+    /// error.
     Sent(ResourceVersion, BoxFuture<'static, Answer>),
 }
 
 impl WatchProbe {
-    /// Waits until a sent probe has a response, and returns it with the requested revision. For a scheduled
-    /// probe, waits until it is due, and returns `None`. Never completes without a probe.
+    /// Waits for the response to a sent probe, and returns the requested revision and the response. If the
+    /// probe is only scheduled, waits until the probe is due, and returns `None`. If `probe` is `None`, the
+    /// future never completes.
     ///
     /// # Cancel safety
     /// Dropping the future loses no response.

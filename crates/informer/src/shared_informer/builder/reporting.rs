@@ -1,7 +1,7 @@
 //! Configures an informer's decoder.
 //!
-//! The configuration sets the form in which the cache keeps objects (decoded, lazy or packed), and the report
-//! of an object that fails to decode when it is read.
+//! The configuration consists of the form in which the cache keeps objects (decoded, lazy or packed), the
+//! fields to remove, and the report of an object that fails to decode on a later read.
 
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -16,9 +16,10 @@ use crate::{
     shared_informer::options::Keeping,
 };
 
-/// Returns the decoder with the pruning and the object form of `keeping`.
+/// Returns `decoder` with the pruning and the object form of `keeping`.
 ///
-/// An object that fails to decode when it is read is reported, and its name is sent to the informer's loop.
+/// If an object fails to decode on a later read, the decoder reports the error, and sends the name of the
+/// object to the informer's loop.
 pub(super) fn decoder<K>(
     decoder: Decoder<K>,
     keeping: &Keeping<K>,
@@ -34,7 +35,8 @@ where
     decoder.keeping(form)
 }
 
-/// Returns the callback that reports an object which failed to decode on a read.
+/// Returns the callback for an object that fails to decode on a later read. The callback reports the error,
+/// and sends the name of the object to the informer's loop.
 fn on_broken<K: Send + Sync + 'static>(
     report: &Reporter,
     // Weak, because the loop owns the objects, and the objects own this callback.

@@ -1,4 +1,4 @@
-//! Packed objects of an informer, counted internally.
+//! Tests that an informer packs all its objects once a dictionary is trained.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use tokio::time::sleep;
 use super::*;
 use crate::transport::{self, ListOptions, Response};
 
-/// A source that lists objects, of which the first train a dictionary, and then sends as many more if
-/// `more_follow`.
+/// A test server whose list contains [`EACH`] objects. `streams` is whether the server supports streaming
+/// lists. `more_follow` is whether its watches send another [`EACH`] objects.
 struct Source {
     streams: bool,
     more_follow: bool,
@@ -46,7 +46,8 @@ fn list(text: String) -> Answer {
     std::future::ready(Ok(body.into())).boxed()
 }
 
-/// A body of this chunk, another one after some time, and then nothing.
+/// Returns a watch response whose body sends the chunk `text`, then the chunk `later` after 30 seconds, and
+/// never ends.
 fn watch(text: String, later: Option<String>) -> Answer {
     let later = stream::iter(later).then(|text| async {
         sleep(Duration::from_secs(30)).await;
@@ -87,7 +88,9 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Returns the number of objects that are packed after a minute, all much smaller than received.
+/// Runs an informer for a minute, and returns the number of objects in its cache. Asserts that each object is
+/// packed to less than half its received size. `dictionary_of` is the number of objects that train the
+/// dictionary.
 async fn packed_from(source: Source, dictionary_of: usize) -> usize {
     let builder = SharedInformer::<ConfigMap>::builder(source).packed_from(dictionary_of);
     let (maps, controller) = builder.build();
@@ -124,7 +127,8 @@ async fn a_list_without_later_events_is_packed_at_its_end() {
             streams,
             more_follow: false,
         };
-        // Too few objects for samples that are further apart, as are taken while more objects follow.
+        // Within a list, a dictionary needs four times as many objects, so it is trained at the end of the
+        // list.
         assert_eq!(packed_from(source, EACH / 2).await, EACH);
     }
 }

@@ -1,4 +1,5 @@
-//! Tests of a body's deadline: it applies, can be changed, and does not discard received bytes.
+//! Tests that only the latest deadline of a body applies, and that received bytes are returned after a
+//! deadline.
 
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use tokio::time::sleep;
 
 use super::*;
 
-/// A body and the sender of its chunks; at most one chunk waits.
+/// Returns a body and the sender of the body's chunks. The channel between the sender and the body holds one
+/// chunk.
 fn body() -> (mpsc::Sender<Bytes>, Body) {
     let (sender, mut receiver) = mpsc::channel(1);
     let chunks = futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx));

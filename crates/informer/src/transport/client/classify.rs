@@ -1,6 +1,6 @@
-//! Converts an error of a kube client to a [`Class`] and a readable message.
+//! Converts an error of a kube client to an [`Error`] with a [`Class`] and a readable message.
 //!
-//! Guarantees: errors and their causes contain no credentials and no output of a credential plugin.
+//! Guarantees: a converted error and its causes contain no credentials and no output of a credential plugin.
 
 use std::error::Error as StdError;
 
@@ -11,8 +11,10 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Converts an error of a kube client to an [`Error`] with a [`Class`]. kube wraps the errors of its layers,
-/// so the cause is searched along the chain of sources.
+/// Converts an error of a kube client to an [`Error`] with a [`Class`].
+///
+/// Searches the chain of sources for the original cause, because each layer of kube's client wraps the errors
+/// of the layer below.
 pub(crate) fn classify(error: kube_client::Error) -> Error {
     if let kube_client::Error::Api(status) = &error {
         let body = serde_json::to_vec(status).unwrap_or_default();
@@ -55,16 +57,17 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
     Error::new(class, what).with_source(error)
 }
 
-/// Returns the error that describes missing credentials, if they are why the program's function could not
-/// create a client. `cause` is the error of that function.
+/// Returns an error about missing credentials if `cause` or one of its sources is an authentication error of
+/// kube. `cause` is the error of the program's function that creates a client.
 pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option<Error> {
     let causes = std::iter::successors(Some(cause), |&cause| cause.source());
     let mut refused = causes.filter_map(|cause| cause.downcast_ref::<AuthError>());
     refused.next().map(without_credentials)
 }
 
-/// Returns an error that describes which part of the credentials is missing or invalid, without kube's error
-/// as its cause: kube's errors contain the output of a plugin, which may be a credential.
+/// Returns an error that describes which part of the credentials is missing or invalid. The returned error
+/// has no source, because kube's error may contain the output of a credential plugin, and that output may be
+/// a credential.
 fn without_credentials(error: &AuthError) -> Error {
     let what = match error {
         AuthError::AuthExecStart(_) => {

@@ -1,15 +1,15 @@
-//! Builds the service stack of [`super::connect`]: one connection for all requests, if the server supports
-//! HTTP/2.
+//! Builds the service stack of the client of [`super::connect`], which sends all requests over one connection
+//! if the server supports HTTP/2.
 //!
 //! Guarantees:
-//! - with a server that offers `h2` (ALPN), all informers share one connection; with any other server each open
-//!   watch has an HTTP/1.1 connection;
-//! - a dead connection is detected within [`PING_INTERVAL`] plus [`PING_TIMEOUT`], and all its requests then
-//!   fail;
-//! - watches whose bodies are not read do not block others, up to the number that fits into the connection's
-//!   window.
+//! - All informers share one connection to a server that offers `h2` in ALPN. Each open watch has its own
+//!   HTTP/1.1 connection to any other server.
+//! - A dead connection is detected within [`PING_INTERVAL`] plus [`PING_TIMEOUT`], and then all its requests
+//!   fail.
+//! - A watch whose body is not read does not block other watches, until unread bodies fill the flow-control
+//!   window of the connection.
 //!
-//! All other behavior equals that of kube's own stack: the base URL, credentials and their refresh,
+//! In all other respects the stack behaves like kube's own: the base URL, credentials and their refresh,
 //! impersonation and extra headers, time-outs, and the server name for the certificate.
 
 use std::time::Duration;
@@ -36,32 +36,36 @@ use tower::{
 
 use super::{single_flight::SingleFlight, tls};
 
-/// Maximum time without received bytes on a connection before a ping is sent (`readIdleTimeout` in
-/// client-go's HTTP/2 transport).
+/// Maximum time without received bytes on an HTTP/2 connection before the client sends a ping
+/// (`readIdleTimeout` in client-go's HTTP/2 transport).
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Maximum time to wait for the response to a ping (`pingTimeout` in client-go's HTTP/2 transport).
+/// Maximum time that the client waits for the response to a ping before it closes the connection
+/// (`pingTimeout` in client-go's HTTP/2 transport).
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum bytes of one response that the server may send before they are read: enough for 20 MB/s at a delay
-/// of 50 ms.
+/// Flow-control window of one response: maximum number of bytes that the server sends before the client reads
+/// them. 1 MiB allows 20 MB/s at a round-trip time of 50 ms.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-/// Maximum unread bytes of all responses of a connection together: those of 64 responses with the maximum for
-/// one. The limit also bounds memory.
+/// Flow-control window of one connection: maximum number of bytes of all its responses that the server sends
+/// before the client reads them. The value is 64 full windows of one response, and limits the memory for
+/// unread bytes.
 const CONNECTION_WINDOW: u32 = 64 * STREAM_WINDOW;
 
-/// How a connection selects its HTTP version.
+/// Selects the HTTP version of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// HTTP/2 if the server selects it in the TLS handshake, else HTTP/1.1.
+    /// HTTP/2 if the server selects it in the TLS handshake, otherwise HTTP/1.1.
     Offered,
-    /// HTTP/2 in every case, without negotiation.
+    /// HTTP/2 without negotiation.
     Http2,
 }
 
-/// Creates a client with one HTTP/2 connection to the server, or several connections with HTTP/1.1. Creates
-/// kube's own client if kube's TLS backend does not support HTTP/2.
+/// Creates a client that uses one HTTP/2 connection to the server, or several HTTP/1.1 connections.
+///
+/// For an `https` address, returns kube's own client if kube's TLS backend is not rustls and `protocol`
+/// allows HTTP/1.1.
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
 }
@@ -109,7 +113,7 @@ fn connect_and_ping(
     Ok(builder.with_valid_until(expiry(config)?).build())
 }
 
-/// Creates a connector that opens TLS connections over the connections of `tcp`.
+/// Creates a connector that opens TLS connections on top of the TCP connections of `tcp`.
 fn https(
     config: &Config,
     tls: ClientConfig,
@@ -125,8 +129,10 @@ fn https(
     Ok(tls.enable_all_versions().wrap_connector(tcp))
 }
 
-/// Returns the time at which the certificate of a credential plugin expires. Only kube's own stack knows it,
-/// so this function builds one; it opens no connection without a request.
+/// Returns the time at which the certificate from a credential plugin expires, or `None` without a plugin.
+///
+/// Only a client of kube reports this time, so the function creates one. The created client opens no
+/// connection, because it sends no request.
 fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
     if config.auth_info.exec.is_none() {
         return Ok(None);

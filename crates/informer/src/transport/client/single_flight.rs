@@ -1,14 +1,14 @@
-//! [`SingleFlight`] sends the first request of a client alone, and lets the other requests wait for its
-//! response.
+//! [`SingleFlight`] sends the first request of a client alone. The other requests wait until its response
+//! arrives.
 //!
 //! Guarantees:
-//! - until the server's protocol is known, one request is in flight, and the others wait for the head of its
-//!   response, at most [`WAIT_MAX`];
-//! - after a failed request or response, the next request is sent alone again, so that the requests of a dead
-//!   connection do not open a connection each.
+//! - Until the first response arrives, one request is in flight. The other requests wait for the head of this
+//!   response, but at most [`WAIT_MAX`].
+//! - After a failed request, or an error in a response body, the next request is sent alone again. Otherwise
+//!   each request of a dead connection would open a new connection.
 //!
-//! Without `SingleFlight`, hyper's pool opens a connection for each concurrent request before it knows that
-//! one HTTP/2 connection serves them all.
+//! Without `SingleFlight`, hyper's pool opens a connection for each concurrent request, because the pool does
+//! not know yet that one HTTP/2 connection serves all requests.
 
 use std::{
     pin::Pin,
@@ -26,11 +26,12 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
-/// Maximum time that a request waits for the response to the first request. It is longer than a connection
-/// with a TLS handshake takes, and short enough if the first request hangs.
+/// Maximum time that a request waits for the response to the request that is sent alone. A connection with a
+/// TLS handshake takes less time. If the first request hangs, the others are sent after this time.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A tower service that sends its first request alone, and the first request after a failure too.
+/// A tower service that sends a request alone if it is the first request, or the first request after a
+/// failure.
 #[derive(Clone)]
 pub(super) struct SingleFlight<S> {
     inner: S,
@@ -39,13 +40,13 @@ pub(super) struct SingleFlight<S> {
 
 #[derive(Default)]
 struct Gate {
-    /// Whether a request has succeeded since the last failure, so that requests do not wait.
+    /// Whether the last request succeeded and no body has failed since. If true, requests do not wait.
     open: AtomicBool,
-    /// The lock that the request holds that is sent alone.
+    /// Lock that a request holds while it is sent alone.
     first: Mutex<()>,
 }
 
-/// A response body. If reading it fails, the next request is sent alone again.
+/// A response body. If an error occurs while the body is read, the next request is sent alone.
 pub(super) struct Guarded<B> {
     inner: B,
     gate: Arc<Gate>,
@@ -140,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a service that never responds, and the counter of its requests.
+    /// Returns a service that never responds, and the number of requests that the service has received.
     fn silent() -> (
         impl Service<Request<()>, Response = Response<String>, Error = BoxError, Future: Send>
         + Clone

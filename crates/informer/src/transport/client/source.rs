@@ -1,8 +1,11 @@
-//! [`ClientSource`] provides the client of each request, and [`RotatingClient`] replaces clients whose
+//! [`ClientSource`] returns the client for each request; [`RotatingClient`] replaces clients whose
 //! credentials expire.
 //!
-//! kube refreshes tokens by itself, from files each minute and from plugins before they expire. A client certificate
-//! is a fixed part of a client, from a file or from a plugin, so a new certificate needs a new client.
+//! Kube refreshes tokens without a new client: tokens in files every minute, and tokens of credential plugins
+//! before they expire. A client certificate, from a file or from a plugin, is a fixed part of a client. A new
+//! certificate therefore needs a new client.
+//!
+//! This module does not send requests and does not close open connections of a replaced client.
 
 use std::{
     fmt,
@@ -25,39 +28,43 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Time before its expiry at which a client is replaced, so that requests in progress can complete. kube uses
-/// the same time for tokens.
+/// Time between the replacement of a client and its expiry, in which requests in progress can complete. Kube
+/// refreshes tokens the same time before their expiry.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
-/// Minimum interval between the creation of two clients after credentials were rejected or a client could not
-/// be created. It applies to all informers together, because a credential plugin is a process.
+/// Minimum time between the creations of two clients after the server has rejected the credentials, or after
+/// a client could not be created. All informers share this limit, because each creation may start the process
+/// of a credential plugin.
 const REFUSED_MIN: Duration = Duration::from_secs(10);
 
-/// Minimum age at which a client that can't connect is replaced. A handshake with an expired certificate
-/// fails like any other connection.
+/// Minimum age of a client before a failed connection causes its replacement. A TLS handshake that fails
+/// because of an expired certificate is reported like any other failed connection.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
-/// Maximum time for which later requests wait for the creation of a client, so that a hung plugin does not
-/// block all informers. A list waits as long for a response.
+/// Maximum time that requests wait for one attempt to create a client. After this time the next request
+/// starts a new attempt, because a hung credential plugin must not block all informers. A list request waits
+/// equally long for its response.
 const MAKING_MAX: Duration = Duration::from_secs(60);
 
-/// Provides the client for each list or watch request.
+/// Returns the client for each list request and each watch request.
 ///
-/// A [`Client`] implements this trait and always returns itself. [`RotatingClient`] replaces its client
-/// before the client expires. Implement the trait to provide clients in another way.
+/// A [`Client`] implements this trait and always returns itself. A [`RotatingClient`] replaces its client
+/// before the client expires. Implement the trait to select clients by other rules.
 pub trait ClientSource: Send + Sync + 'static {
-    /// Returns the client for one request: a list, one of its pages, or a watch. An open watch keeps the client with
-    /// which it was opened.
+    /// Returns the client for one request: for a list, for one page of a list, or for a watch. An open watch
+    /// keeps the client that opened it.
     ///
     /// # Errors
-    /// No client is available now. The request fails, and the reflector retries it with backoff.
+    /// Returns an error if no client is available now. The request then fails, and the reflector retries the
+    /// request with backoff.
     ///
     /// # Cancel safety
-    /// Dropping the future must lose nothing, because a stopped informer drops it.
+    /// Implementations must allow the caller to drop the future at any point, because an informer that stops
+    /// drops the future.
     fn client(&self) -> BoxFuture<'_, Result<Client, Error>>;
 
-    /// Called when a request with the last returned client failed, for example because its credentials were
-    /// rejected or it could not connect. The implementation must not block.
+    /// Called when a request with the most recently returned client has failed, for example because the
+    /// server rejected the credentials or the client could not connect. The implementation must not block.
     fn failed(&self, error: &Error) {
         let _ = error;
     }
@@ -84,15 +91,17 @@ type Making = Shared<BoxFuture<'static, Result<Client, Cause>>>;
 type Make = Arc<dyn Fn() -> Making + Send + Sync>;
 type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// A client that is replaced before it expires. All clones share one client.
+/// A source of clients that replaces its client before the client expires. All clones share one client.
 ///
-/// The client is replaced a minute before its certificate expires; when the server rejects its credentials;
-/// when it can't connect and is older than a minute; and at [`max_age`](RotatingClientBuilder::max_age), if
-/// that is set.
+/// The client is replaced in four cases:
+/// - its certificate expires in less than a minute;
+/// - the server rejects its credentials;
+/// - the client can't connect, and is older than a minute;
+/// - the client has reached [`max_age`](RotatingClientBuilder::max_age), if that is set.
 ///
-/// The first request that needs a new client creates it, and all informers that wait use it. If the creation
-/// takes longer than a minute, the next request creates another one. An open watch keeps its connection until
-/// it ends: within ten minutes by default, see
+/// The first request that needs a new client creates it. Other requests wait for this client and use it too.
+/// If the creation takes longer than a minute, the next request starts another one. An open watch keeps its
+/// connection until the watch ends. By default a watch ends within ten minutes; see
 /// [`watch_timeout_min`](crate::shared_informer::Builder::watch_timeout_min).
 ///
 /// ```no_run
@@ -124,7 +133,7 @@ struct Rotation {
 struct Current {
     client: Making,
     since: Instant,
-    /// Time at which the client is to be replaced; `None` if no replacement is scheduled.
+    /// Time at which the next request replaces the client; `None` if no replacement is scheduled.
     until: Option<Instant>,
 }
 
@@ -146,7 +155,8 @@ impl fmt::Debug for RotatingClient {
     }
 }
 
-/// Builds a [`RotatingClient`] with options.
+/// Configures a [`RotatingClient`]: the maximum age of its client, and the clock for the expiry of
+/// certificates.
 #[must_use]
 #[derive_where(Debug)]
 pub struct RotatingClientBuilder {
@@ -158,14 +168,15 @@ pub struct RotatingClientBuilder {
 }
 
 impl RotatingClient {
-    /// Returns a client that calls `make` whenever a new client is needed. `make` creates a client from the
-    /// current configuration.
+    /// Creates a `RotatingClient` that calls `make` to create each new [`Client`]. `make` reads the current
+    /// configuration.
     ///
-    /// Errors of `make` become the cause of an [`Error`] and must not contain secrets. kube's errors about
-    /// plugins and tokens, which may contain secrets, are removed.
+    /// An error of `make` becomes the cause of an [`Error`], and must not contain secrets. If `make` returns
+    /// kube's error about a credential plugin or a token, that error is replaced, because it may contain
+    /// secrets.
     ///
-    /// `make` runs in the task of the first request that needs the client. If that task is cancelled, the next
-    /// request continues the same future.
+    /// `make` runs in the task of the first request that needs a new client. If that task is cancelled, the
+    /// next request continues the same future.
     pub fn new<F, E>(make: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Client, E>> + Send + 'static,
@@ -174,7 +185,8 @@ impl RotatingClient {
         Self::builder(make).build()
     }
 
-    /// Returns a builder that creates clients with `make`, to set further options.
+    /// Returns a builder of a `RotatingClient` that calls `make` to create each new [`Client`]; see
+    /// [`RotatingClient::new`].
     pub fn builder<F, E>(make: impl Fn() -> F + Send + Sync + 'static) -> RotatingClientBuilder
     where
         F: Future<Output = Result<Client, E>> + Send + 'static,
@@ -205,21 +217,21 @@ impl RotatingClient {
 }
 
 impl RotatingClientBuilder {
-    /// Sets the age at which a client is replaced, for certificates in files that another program renews
-    /// (client-go checks them every 5 minutes). Zero, the default, means that age alone does not cause a
-    /// replacement.
+    /// Sets the age at which a client is replaced. Use this for certificates in files that another program
+    /// renews; client-go checks such files every 5 minutes. With zero, the default, clients are not replaced
+    /// because of their age.
     pub fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = max_age;
         self
     }
 
-    /// Sets the clock by which the expiry of certificates is determined; the default is the system clock.
+    /// Sets the clock that determines whether a certificate has expired. The default is the system clock.
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.now = Arc::new(now);
         self
     }
 
-    /// Builds the [`RotatingClient`]. Its first request creates the client.
+    /// Creates the [`RotatingClient`]. The first request creates its first [`Client`].
     pub fn build(self) -> RotatingClient {
         let Self { make, max_age, now } = self;
         RotatingClient {
@@ -234,8 +246,8 @@ impl RotatingClientBuilder {
 }
 
 impl Rotation {
-    /// Returns the current client, or the attempt to create one. Starts a new attempt if the client is due
-    /// for replacement or its creation hangs.
+    /// Returns the current client, which may still be in creation. Starts the creation of a new client if the
+    /// current one must be replaced or its creation hangs.
     fn current(&self) -> Current {
         let now = Instant::now();
         let mut current = self.current.lock();
@@ -254,8 +266,8 @@ impl Rotation {
         new
     }
 
-    /// Schedules the replacement of the client created at `since` for the time `at`, unless its replacement
-    /// is already scheduled for an earlier time.
+    /// Schedules the replacement of the current client for the time `at`, unless an earlier replacement is
+    /// already scheduled. Has no effect if the current client was not created at `since`.
     fn replace(&self, since: Instant, at: Instant) {
         if let Some(current) = &mut *self.current.lock()
             && current.since == since
@@ -264,7 +276,8 @@ impl Rotation {
         }
     }
 
-    /// Schedules the replacement of `client` before it expires, each time that it is returned for a request.
+    /// Schedules the replacement of `client`, created at `since`, before its certificate expires. Called each
+    /// time a request receives the client.
     fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;

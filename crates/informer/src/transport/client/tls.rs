@@ -1,21 +1,21 @@
-//! Selects TLS for [`super::connect`]: the backend and the crypto provider that `kube-client` was built with.
+//! Selects the TLS backend and the crypto provider of the client of [`super::connect`].
 //!
 //! Guarantees:
-//! - feature `rustls-tls` of `kube-client` takes precedence over `openssl-tls`, as in kube's own
-//!   client builder;
-//! - rustls uses the crypto provider that the process has installed, otherwise the one that it was
-//!   compiled with, which is then installed: `aws-lc-rs` before `ring`;
-//! - without a provider or a backend the result is an error that names the features to enable. rustls
-//!   and kube's client builder panic without a provider.
+//! - If `kube-client` has both features, `rustls-tls` takes precedence over `openssl-tls`, as in kube's own
+//!   client builder.
+//! - rustls uses the crypto provider that the process has installed. If there is none, this module installs
+//!   the provider that rustls was compiled with: `aws-lc-rs`, otherwise `ring`.
+//! - Without a crypto provider or a TLS backend, the functions return an error that names the features to
+//!   enable. rustls and kube's client builder would panic without a provider.
 //!
-//! Cargo does not tell a crate which features its dependencies have. [`compiled_in`] and [`rustls_config`]
-//! let name resolution decide instead: each uses a name that exists only with a feature, and this module
-//! declares a stand-in with the same name, which is used if the feature is off.
+//! A crate can't query the features of its dependencies. Name resolution detects them instead:
+//! [`compiled_in`] and [`rustls_config`] use names that exist only if a feature is enabled. This module
+//! declares an item of the same name, a stand-in, which the compiler selects if the feature is disabled.
 
 use kube_client::{Client, Config, Error, client::ConfigExt};
 use rustls::{ClientConfig, crypto::CryptoProvider};
 
-/// The error of a TLS connection for which rustls has no crypto provider.
+/// The error for a TLS connection if rustls has no crypto provider.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no crypto provider for TLS: enable feature `aws-lc-rs` or `ring` of kube-client, \
@@ -23,7 +23,7 @@ use rustls::{ClientConfig, crypto::CryptoProvider};
 )]
 struct NoProvider;
 
-/// The error of a TLS connection for which `kube-client` has no backend.
+/// The error for a TLS connection if `kube-client` was built without a TLS backend.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no TLS backend: enable feature `rustls-tls` of kube-client with `aws-lc-rs` or `ring`, \
@@ -31,7 +31,7 @@ struct NoProvider;
 )]
 struct NoBackend;
 
-/// The error of HTTP/2 with prior knowledge over TLS without rustls.
+/// The error for HTTP/2 with prior knowledge over TLS if `kube-client` was built without rustls.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "HTTP/2 with prior knowledge over TLS needs rustls: \
@@ -39,20 +39,21 @@ struct NoBackend;
 )]
 pub(super) struct NoRustls;
 
-/// Returns the configuration of rustls for this server, or `None` if `kube-client` was built without rustls.
+/// Returns the rustls configuration for the server in `config`, or `None` if `kube-client` was built without
+/// rustls.
 ///
 /// # Errors
-/// There is no crypto provider, or certificates or keys can't be read.
+/// Returns an error if there is no crypto provider, or if certificates or keys can't be read.
 pub(super) fn rustls_config(config: &Config) -> Result<Option<ClientConfig>, Error> {
     // Resolves to kube's method, which takes a `&Config`, if it exists; otherwise to the stand-in,
     // which takes a `&&Config`.
     build(|| config.rustls_client_config())
 }
 
-/// Creates a client as kube builds it: over HTTP/1.1, with kube's TLS backend.
+/// Creates a client with kube's own client builder, which uses HTTP/1.1 and kube's TLS backend.
 ///
 /// # Errors
-/// There is no crypto provider or no TLS backend, or kube's client builder fails.
+/// Returns an error if there is no crypto provider or no TLS backend, or if kube's client builder fails.
 pub(super) fn kube_client(config: &Config) -> Result<Client, Error> {
     require_provider(&|| config.rustls_client_config())?;
     Client::try_from(config.clone()).map_err(|error| match error {
@@ -70,9 +71,13 @@ fn build<R: Rustls>(make: impl Fn() -> R) -> Result<Option<ClientConfig>, Error>
     make().config()
 }
 
-/// Makes sure that rustls has a crypto provider if kube uses rustls, because kube's client builder would
-/// panic otherwise: installs the one that rustls was compiled with, or returns an error if there is none.
-/// Whether kube uses rustls is known from the return type of `_make`.
+/// Installs the crypto provider that rustls was compiled with, if kube uses rustls and the process has no
+/// provider. Without a provider, kube's client builder would panic.
+///
+/// The return type `R` of `_make` shows whether kube uses rustls; `_make` is not called.
+///
+/// # Errors
+/// Returns an error if kube uses rustls and rustls was compiled without a provider.
 fn require_provider<R: Rustls>(_make: &impl Fn() -> R) -> Result<(), Error> {
     if !R::BUILT_IN || CryptoProvider::get_default().is_some() {
         return Ok(());
@@ -87,7 +92,8 @@ fn provider_or_error<P>(compiled_in: Option<P>) -> Result<P, Error> {
     compiled_in.ok_or_else(|| failed(NoProvider))
 }
 
-/// Returns the crypto provider that rustls was compiled with, if there is one.
+/// Returns the crypto provider that rustls was compiled with, or `None` if rustls was compiled without a
+/// provider.
 fn compiled_in() -> Option<CryptoProvider> {
     // Modules of rustls shadow those of this file, as a block's imports come before its module's
     // items.
@@ -104,7 +110,8 @@ fn compiled_in() -> Option<CryptoProvider> {
     aws_lc_rs.or_else(|| ring::default_provider().provider())
 }
 
-/// Result of a stand-in, which is used if the feature that adds the real item is off.
+/// Return type of every stand-in, which is an item of this module that replaces an item of rustls or kube if
+/// the feature of the latter is disabled.
 struct Absent;
 
 // The compiler calls a stand-in dead code if a feature shadows it.
@@ -114,21 +121,21 @@ const _: [fn() -> Absent; 2] = [
 ];
 const _: fn(&&'static Config) -> Absent = <&'static Config>::rustls_client_config;
 
-/// Stand-in for `rustls::crypto::aws_lc_rs`, used if rustls lacks the feature `aws-lc-rs`.
+/// Stand-in that replaces `rustls::crypto::aws_lc_rs` if the feature `aws-lc-rs` of rustls is disabled.
 mod aws_lc_rs {
     pub(super) fn default_provider() -> super::Absent {
         super::Absent
     }
 }
 
-/// Stand-in for `rustls::crypto::ring`, used if rustls lacks the feature `ring`.
+/// Stand-in that replaces `rustls::crypto::ring` if the feature `ring` of rustls is disabled.
 mod ring {
     pub(super) fn default_provider() -> super::Absent {
         super::Absent
     }
 }
 
-/// Converts a crypto provider, or the result of its stand-in, to an `Option`.
+/// Converts a [`CryptoProvider`] to `Some`, and [`Absent`] to `None`.
 trait Provider {
     fn provider(self) -> Option<CryptoProvider>;
 }
@@ -145,7 +152,9 @@ impl Provider for Absent {
     }
 }
 
-/// Declares the stand-in for the method that feature `rustls-tls` adds to kube's `ConfigExt`.
+/// Provides a method `rustls_client_config` that returns [`Absent`]. The compiler selects this method if
+/// `kube-client` lacks feature `rustls-tls`; otherwise kube's `ConfigExt` has a method of the same name,
+/// which takes precedence.
 trait WithoutRustls {
     fn rustls_client_config(&self) -> Absent;
 }
@@ -156,9 +165,10 @@ impl<C: ConfigExt> WithoutRustls for &C {
     }
 }
 
-/// Converts the result of `rustls_client_config`, or of its stand-in, to an `Option`.
+/// Converts the result of kube's `rustls_client_config` to `Ok(Some(…))` or an error, and [`Absent`] to
+/// `Ok(None)`.
 trait Rustls {
-    /// Whether `kube-client` was built with rustls.
+    /// Whether `kube-client` was built with feature `rustls-tls`.
     const BUILT_IN: bool;
 
     fn config(self) -> Result<Option<ClientConfig>, Error>;
@@ -191,7 +201,7 @@ mod tests {
             .assert_eq(&missing.to_string());
     }
 
-    /// The tests of this crate are compiled with the crypto provider ring.
+    /// Cargo enables only the crypto provider ring for the tests of this crate.
     #[test]
     fn the_provider_that_rustls_was_compiled_with_is_found() {
         let found = provider_or_error(compiled_in()).unwrap();

@@ -1,4 +1,5 @@
-//! A replaced file is the old one or the new one, and only its owner can read it.
+//! Tests that replacing a file leaves either the old or the new content, and that only its owner can read the
+//! file.
 
 use std::{
     io::{Read, Write},
@@ -7,7 +8,7 @@ use std::{
 
 use super::*;
 
-/// A folder of its own, removed at the end.
+/// Path of a temporary directory for one test. Dropping the value removes the directory.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! Whatever a file contains, reading it gives what was written or a reason.
+//! Tests that reading any file returns the written objects or an error, and that writing respects the limits.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;
@@ -22,7 +22,7 @@ fn pod(name: &str, revision: &str) -> Object<Pod> {
     Object::new(pod).unwrap()
 }
 
-/// Of a cache that keeps decoded objects.
+/// Returns a decoder for a cache that stores decoded objects.
 fn decoded() -> Decoder<Pod> {
     Decoder::new(&(), None)
 }
@@ -56,7 +56,7 @@ fn written_within(limits: Limits) -> Result<Vec<u8>, WriteError> {
     Ok(text)
 }
 
-/// The objects of each source, as text.
+/// Reads a saved store with the default limits, and returns the objects of each source as text.
 fn read(text: &[u8]) -> Result<String, ColdReason> {
     read_within(text, Limits::DEFAULT)
 }
@@ -83,7 +83,7 @@ fn reading_is_given_up_when_nobody_waits_for_it() {
     assert!(matches!(given_up, Err(ColdReason::Unreadable(_))));
 }
 
-/// A disk that is full after this number of bytes.
+/// A writer for a disk with space for this number of bytes; further writes fail with `StorageFull`.
 struct Full(usize);
 
 impl Write for Full {
@@ -194,7 +194,7 @@ fn an_object_without_a_name_one_body_or_a_source_is_damage() {
     }
 }
 
-/// Has no end, and no newline.
+/// A reader of an endless file without a newline.
 struct Endless;
 
 impl Read for Endless {
@@ -221,7 +221,8 @@ fn a_line_without_an_end_is_given_up() {
     assert!(matches!(read(&deep.concat()), Err(ColdReason::Damaged(_))));
 }
 
-/// What a store of two objects comes to: a longest line, and all of it.
+/// Returns the smallest limits that [`written`] does not exceed: its longest line, its size, and its two
+/// objects.
 fn exact() -> Limits {
     let text = written();
     let lines = text.split_inclusive(|byte| *byte == b'\n');
@@ -340,7 +341,8 @@ fn a_revision_that_no_server_would_have_given_is_refused() {
     }
 }
 
-/// A decoder of a packed cache whose dictionaries are made of this number of objects.
+/// Returns a decoder for a cache that stores compressed objects, and builds its dictionaries from this number
+/// of objects.
 fn packing(objects: usize) -> Decoder<Pod> {
     let options = FormOptions::packed(Some(objects));
     let form = Form::new(options, crate::decode::open::<Pod>, Box::new(|_| {}));

@@ -1,4 +1,4 @@
-//! Saves that meet each other, and what is not saved.
+//! Tests of cancelled and failed saves, and of saved stores that a snapshotter must reject.
 
 use std::{
     borrow::Cow,
@@ -21,11 +21,13 @@ use crate::{
     transport::{Error, ListOptions, Response},
 };
 
-/// Whether slow objects are written only when this is over, and whether one is being written.
+/// Whether the serialization of an object named `slow` waits. `WRITING` is true when this serialization has
+/// started.
 static HELD: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
 
-/// An object that is written and read as its name says.
+/// A ConfigMap whose name determines the behavior of its serialization and deserialization, such as `slow` or
+/// `panics-when-read`.
 #[derive(Debug)]
 struct Odd(ConfigMap);
 
@@ -84,7 +86,8 @@ impl Resource for Odd {
     }
 }
 
-/// A source that says what it lists, and is never asked for it.
+/// A source that describes its collection. Its lists and watches never complete, because the tests send no
+/// requests.
 struct Unasked;
 
 impl ListerWatcher for Unasked {
@@ -111,8 +114,8 @@ fn named(name: &str) -> Odd {
     })
 }
 
-/// A store of objects with these names, and what keeps it in a folder of its own, which is removed at
-/// the end.
+/// A snapshotter whose file is in a temporary directory of the test. Dropping the value removes the
+/// directory.
 struct World {
     snapshotter: Arc<Snapshotter<Odd>>,
     folder: PathBuf,
@@ -145,7 +148,7 @@ impl World {
         self.snapshotter.load(Decoder::new(&(), None)).await
     }
 
-    /// Writes a store with another header than a snapshotter would write.
+    /// Writes an empty store with the usual header after `change` has modified the header.
     fn write(&self, change: impl FnOnce(&mut Header)) {
         let mut header = self.snapshotter.header(&snapshot(&[])).unwrap();
         change(&mut header);

@@ -1,4 +1,4 @@
-//! The delaying queue against a naive list of items and their times.
+//! Compares the delaying queue with a simple model, a list of items and their times.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ enum Operation {
     AddAfter(u8, u64),
     Advance(u64),
     Cancel(u8),
-    /// Takes everything that is queued, and ends the work on it.
+    /// Takes all queued items from the queue, and calls `done` for each of them.
     TakeAll,
     ShutDown,
 }
@@ -26,7 +26,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..60)
 }
 
-/// Items with their times and their order of addition; due items move to `queued`.
+/// A simple model of the delaying queue. `delayed` contains the time, the sequence number and the key of each
+/// item, sorted. `promote` moves items whose time has been reached to `queued`.
 #[derive(Default)]
 struct Reference {
     delayed: Vec<(u64, usize, u8)>,

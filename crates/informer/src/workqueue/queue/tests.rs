@@ -1,4 +1,4 @@
-//! The plain queue against a naive one that keeps client-go's two sets and its list as they are.
+//! Compares the queue with a simple model that keeps client-go's two sets and its list.
 
 use std::cell::Cell;
 use std::hash::Hasher;
@@ -12,13 +12,14 @@ use super::*;
 enum Operation {
     Add(u8),
     Next,
-    /// Ends the work on one of the items in work, if there is any.
+    /// Ends the work on one of the items in work. Has no effect if no item is in work.
     Done(prop::sample::Index),
     ShutDown,
     Drain,
 }
 
-/// client-go's rules, line by line, with this library's rules for the end of a drain.
+/// A copy of client-go's queue with its fields and rules. Only the rule for the end of a drain is this
+/// library's rule.
 #[derive(Default)]
 struct Reference {
     dirty: Vec<u8>,
@@ -62,7 +63,7 @@ impl Reference {
     }
 }
 
-/// The result of `next`, without the hash of the item.
+/// Returns `next` with the item but without its hash.
 fn plain(next: &Next<Hashed<u8>>) -> Next<u8> {
     match next {
         Next::Item(item) => Next::Item(**item),

@@ -1,4 +1,5 @@
-//! Compares every limiter with client-go's delays, and tests it with values that could overflow.
+//! Compares the delays of every limiter with client-go's delays, and tests the limiters with values that
+//! could overflow.
 
 use super::*;
 

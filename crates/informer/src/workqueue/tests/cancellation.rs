@@ -1,4 +1,4 @@
-//! Tests of waiting futures that are dropped at any point, and of wake-ups that must reach another task.
+//! Tests of `get` futures that are dropped at any point, and of wake-ups that another task must then receive.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of delayed items: their times, their order, and cancellation.
+//! Tests of delayed items: their times, their order, and their cancellation.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Tests of both kinds of shut-down: which items are returned, which are dropped, and when workers receive `None`.
+//! Tests of both kinds of shut-down: which items workers receive, which items are dropped, and when workers
+//! receive `None`.
 
 use super::*;
 

@@ -1,4 +1,7 @@
-//! Broken objects in every form of a cache: counted, left out of lists, corrected by the next state.
+//! Tests broken objects in each of the cache's representations: decoded (typed), lazy and packed.
+//!
+//! In each representation, a broken object is counted in the status, omitted from lists after its first read,
+//! and correct again when its next state decodes.
 
 use std::time::Duration;
 
@@ -14,7 +17,7 @@ use crate::{
     setting::{Running, Trace, builder, labelled, pod, run},
 };
 
-/// A function that sets the form in which the cache stores objects: decoded, lazy or packed.
+/// A function that sets the representation of objects in the cache: decoded, lazy or packed.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [
@@ -23,7 +26,7 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// Reads every object that the cache lists, and lets the informer process the errors that this finds.
+/// Reads every object that the cache lists, and waits until the informer has processed the decoding errors.
 async fn read_all(informer: &Running) {
     for object in informer.pods.indexer().snapshot().iter() {
         let _ = object.get();

@@ -1,4 +1,7 @@
-//! The bounds of the queue, of a batch and of a full store, and what the status reports about them.
+//! Tests the limits on the number of changes: the capacity of the queue, of a batch and of a handler's
+//! buffer, and a store that blocks.
+//!
+//! The tests also check whether the status reports that the store is full.
 
 use std::{
     num::NonZeroUsize,
@@ -33,7 +36,7 @@ use crate::{
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
-/// A source whose watch sends events without end, with a counter of the events that were read.
+/// A `ListerWatcher` whose watch has an infinite number of events. It counts the events that were read.
 struct Endless(Arc<AtomicUsize>);
 
 impl ListerWatcher for Endless {
@@ -127,7 +130,7 @@ async fn the_status_reports_a_full_store_until_the_watch_continues() {
     informer.stop().await;
 }
 
-/// A store that takes five seconds to accept a change.
+/// A store that needs five seconds to accept a delta.
 struct Slow;
 
 impl ReflectorStore<Pod> for Slow {
@@ -213,7 +216,7 @@ async fn a_custom_batch_size_is_used_through_a_factory() {
     factory.shutdown().await;
 }
 
-/// A handler that takes this long for each event.
+/// A handler that needs the contained time for each event.
 struct Takes(Duration);
 
 impl EventHandler<Pod> for Takes {

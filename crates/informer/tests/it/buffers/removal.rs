@@ -1,4 +1,4 @@
-//! The removal of a handler while a callback is in progress.
+//! Tests the removal of a handler while one of its callbacks is in progress.
 
 use std::{sync::Arc, time::Duration};
 

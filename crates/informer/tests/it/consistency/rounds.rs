@@ -1,4 +1,7 @@
-//! Many checks of one informer: during changes, for differences that relists do not resolve, and cancelled.
+//! Tests sequences of consistency checks of one informer.
+//!
+//! The sequences run during changes, with a difference that relists do not correct, and until the informer is
+//! stopped during a check.
 
 use std::{num::NonZeroUsize, pin::pin};
 
@@ -16,10 +19,12 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One minute: a scripted watch can be silent for this long without counting as dead.
+/// Period of the consistency checks in scripted tests. A scripted watch may be silent for a minute, and the
+/// informer still treats the connection as alive.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// One step of a test: a write of another client, a pause, or a fault of the server, while checks run.
+/// One step of a randomly generated test: a write by another client, a pause in milliseconds, or a fault of
+/// the server.
 #[derive(Clone, Debug)]
 enum Step {
     Create(u8),
@@ -42,7 +47,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Step {
-    /// Applies the step. An update of a missing object and a creation of an existing one fail without effect.
+    /// Executes the step. An update or deletion of a missing pod, and a creation of an existing pod, have no
+    /// effect.
     async fn take(self, server: &Server) {
         let name = |n: u8| format!("p{n}");
         let taken = match self {
@@ -57,8 +63,10 @@ impl Step {
     }
 }
 
-/// Runs these steps while an informer of two namespaces is checked each second, and returns the numbers of
-/// checks by outcome.
+/// Executes the steps while an informer of two namespaces is checked every second. Returns the numbers of
+/// checks that found no difference, found a difference, and failed.
+///
+/// Asserts that the cache finally equals the server's state.
 async fn churn(steps: Vec<Step>, by_key: bool) -> [u64; 3] {
     let server = Server::builder().seed([pod("p0"), pod("p1")]).build();
     let source = |namespace| ListWatch::<Pod>::new(server.client()).namespace(namespace);
@@ -100,7 +108,7 @@ proptest! {
     }
 }
 
-/// The server always lists one object more than the informer stores.
+/// Each check's list contains one object more than the relists, so a relist never corrects the difference.
 #[tokio::test(start_paused = true)]
 async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));
@@ -225,7 +233,7 @@ async fn a_repeated_continue_token_fails_the_check() {
     informer.stop().await;
 }
 
-/// A queued delta of a `DeltaFifo` is not in the store, so the store does not match one revision.
+/// While a delta waits in the `DeltaFifo`, the store does not match a single revision and can't be compared.
 #[tokio::test(start_paused = true)]
 async fn a_check_waits_until_a_delta_fifo_is_empty() {
     for seed in 0..8 {

@@ -1,5 +1,5 @@
-//! The cache matches the server: with custom keys, with objects without a key or revision, and with relists
-//! of unchanged objects.
+//! Tests that the cache matches the server: with custom keys, with objects that have no key or no revision,
+//! and after relists whose objects are unchanged.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ use tokio::time::sleep;
 use super::broken;
 use crate::setting::{Running, Trace, builder, labelled, listing, pod, requests, run};
 
-/// Sleeps for more than a second, so that the watch has been open longer than a "very short watch".
+/// Sleeps for two seconds, so that closing the watch afterwards does not count as a failure. A watch that
+/// closes within one second and without an event counts as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

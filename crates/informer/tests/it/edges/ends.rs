@@ -1,5 +1,5 @@
-//! The ends of handlers, informers, factories and waits: what remains after each, and that every wait for
-//! one returns.
+//! Tests of how handlers, informers, factories and waits end. They check which objects and tasks remain after
+//! the end, and that every wait for the end returns.
 
 use std::{
     future::pending,
@@ -24,8 +24,8 @@ use tokio::{
 use super::GUARD;
 use crate::setting::{LONG, Trace, builder, pod, run};
 
-/// Returns a running factory with one handler, which is inside a callback. The callback ends with the next
-/// permit of the semaphore.
+/// Returns a running factory, a semaphore and a trace. The factory has one handler, whose callback is running
+/// and waits for a permit of the semaphore.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
     let factory = SharedInformerFactory::builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());
@@ -162,7 +162,7 @@ async fn the_largest_numbers_act_as_unlimited() {
     informer.stop().await;
 }
 
-/// A handler whose drop blocks until the test allows it to complete.
+/// A handler whose destructor blocks until the test lets it continue.
 struct SlowToDrop {
     dropping: Option<oneshot::Sender<()>>,
     let_go: mpsc::Receiver<()>,

@@ -1,5 +1,5 @@
-//! The events of a handler and their scheduling: complete per object, without endless waits, and without
-//! starving other handlers.
+//! Tests of event delivery: a handler receives every event of an object, no delivery waits forever, and no
+//! handler starves another.
 
 use std::{
     num::NonZeroUsize,
@@ -32,8 +32,8 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that lets the handler free a place in its full buffer during a call of `pop_batch`: the buffer is
-/// full when the informer's loop looks for room, and is not when the loop decides what to wait for.
+/// A queue that lets the handler take an event out of its full buffer during a call of `pop_batch`. The
+/// informer's loop therefore sees a full buffer before the call, and a buffer with free space after the call.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -76,12 +76,12 @@ impl Queue<Pod> for RoomMadeMeanwhile {
     }
 }
 
-/// The number of the event whose callback blocks: the first event after the initial list of one object and
-/// its sync marker.
+/// Position, counted from 1, of the event in whose callback the handler blocks. Two events precede this
+/// event: the only object of the initial list, and the sync marker.
 const HELD: usize = 3;
 
-/// A handler that blocks in one callback until the test releases it, and reports when it receives the event
-/// after that.
+/// A handler that blocks in the callback of event [`HELD`] until the test releases it. It then reports the
+/// receipt of the next event.
 struct Stepping {
     heard: watch::Sender<usize>,
     let_go: mpsc::Receiver<()>,

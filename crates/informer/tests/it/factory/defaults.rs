@@ -1,4 +1,5 @@
-//! The options of a factory for all informers or for those of a type, and their precedence.
+//! Tests of the factory's options for all informers and for the informers of one type, and of which option
+//! takes precedence.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// The times at which a handler received an update; each resync delivers one.
+/// Times at which a handler received an update. In these tests each resync delivers one update.
 type Resyncs = Arc<Mutex<Vec<Instant>>>;
 
 fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> Resyncs {
@@ -22,7 +23,7 @@ fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>)
     heard
 }
 
-/// Returns the period in seconds, if there was more than one resync.
+/// Returns the time between the last two resyncs in whole seconds, or `None` after fewer than two resyncs.
 fn period(resyncs: &Resyncs) -> Option<u64> {
     let resyncs = resyncs.lock();
     let [.., last, next] = resyncs[..] else {
@@ -66,8 +67,8 @@ fn trail(annotations: &BTreeMap<String, String>) -> &str {
     annotations.get("trail").map_or("", String::as_str)
 }
 
-/// Appends `who`, the name of a transform, to an annotation of the object, which shows the order of the
-/// transforms.
+/// Appends `who`, the name of a transform, to the annotation `trail`. The annotation then shows the order in
+/// which the transforms have run.
 fn note(annotations: &mut BTreeMap<String, String>, who: &str) {
     annotations
         .entry("trail".to_owned())

@@ -1,4 +1,5 @@
-//! Kinds that are known at run time only: validation, discovery, and all kinds of a server.
+//! Tests of informers for kinds that are only known at run time: validation of a kind, discovery, and
+//! informers for all kinds of a server.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,7 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// A function that returns the field of a kind that the test makes invalid.
+/// A function that returns the field of the `ApiResource` that the test makes invalid.
 type Place = fn(&mut ApiResource) -> &mut String;
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,8 @@
-//! The options of a factory for types and namespaces, in the requests and in the objects: each row of the
-//! table at `InformerOptions`. (Unit tests cover how the table is resolved.)
+//! Tests of the precedence of a factory's options for types and namespaces: in the requests that the server
+//! receives, and in the cached objects.
+//!
+//! Every row of the table in the documentation of `InformerOptions` has a test here. Unit tests cover the
+//! code that resolves the options.
 
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube_core::{ApiResource, ObjectMeta, PartialObjectMeta, Resource, ResourceExt};
@@ -18,7 +21,8 @@ fn pod_in(namespace: &str, name: &str, from: &str) -> Value {
     pod
 }
 
-/// Returns the lists: namespace, labels and fields, one per line, sorted.
+/// Returns one line per list request that the server has received: resource, namespace, label selector and
+/// field selector. The lines are sorted.
 fn selections(server: &Server) -> String {
     let mut lines: Vec<_> = server
         .requests()
@@ -116,7 +120,6 @@ async fn equal_selectors_of_the_type_and_of_a_request_share_one_informer() {
     factory.shutdown().await;
 }
 
-/// Options of a type, seen from the types that represent objects of the same kind.
 #[tokio::test(start_paused = true)]
 async fn options_of_a_type_apply_to_its_metadata_and_pruned_forms_unless_these_have_their_own() {
     let marked = |pod: &mut Pod| {

@@ -1,4 +1,5 @@
-//! The construction of informers: concurrent requests, constructors of the caller, and re-entry.
+//! Tests of how a factory constructs informers: concurrent requests, custom constructors, and constructors
+//! that request informers from the same factory.
 
 mod lifetimes;
 
@@ -25,7 +26,8 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// A custom constructor, for one namespace.
+/// Constructs an informer of the pods in namespace `default`, as the custom constructor of an application
+/// does.
 fn own(client: impl ClientSource, resync: Duration) -> (SharedInformer<Pod>, Controller<Pod>) {
     SharedInformer::builder(ListWatch::<Pod>::new(client).namespace("default"))
         .initial_list(InitialList::List)
@@ -34,7 +36,7 @@ fn own(client: impl ClientSource, resync: Duration) -> (SharedInformer<Pod>, Con
         .build()
 }
 
-/// Runs the function in several threads at the same time, and returns their results.
+/// Calls `ask` in [`THREADS`] threads at the same time, and returns the results.
 fn at_once<T: Send>(ask: impl Fn() -> T + Sync) -> Vec<T> {
     let (runtime, together) = (Handle::current(), Barrier::new(THREADS));
     thread::scope(|scope| {
@@ -69,7 +71,8 @@ async fn concurrent_requests_receive_one_informer() {
     }
 }
 
-/// client-go's `Run` checks and starts in two steps, so two concurrent calls may both start.
+/// In client-go, `Run` checks whether the informer has started and marks it as started in two separate steps,
+/// so two concurrent calls can both start it.
 #[tokio::test(start_paused = true)]
 async fn concurrent_starts_of_a_factory_start_each_informer_once() {
     for _ in 0..20 {
@@ -228,8 +231,8 @@ async fn a_constructor_that_requests_its_own_informer_receives_an_error() {
     factory.shutdown().await;
 }
 
-/// Three threads; each constructs a kind, and requests the kind of the next thread when all are
-/// constructing.
+/// Each of three threads constructs the informer of one kind. When all three constructors are running, each
+/// constructor requests the informer of the next thread's kind.
 #[tokio::test(start_paused = true)]
 async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_deadlock() {
     for _ in 0..20 {
@@ -272,7 +275,7 @@ async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_d
     }
 }
 
-/// Runs a function in a thread. The thread is not joined, because it does not end if constructors deadlock.
+/// Runs `ask` in a new thread. The thread is not joined, because it never ends if the constructors deadlock.
 fn in_a_thread<T>(
     factory: &SharedInformerFactory,
     together: &Arc<Barrier>,

@@ -1,4 +1,4 @@
-//! Handlers that block or panic do not affect the informer or other handlers.
+//! Tests that a handler that blocks or panics does not affect the informer or other handlers.
 
 use std::{
     num::NonZeroUsize,
@@ -143,7 +143,7 @@ async fn a_full_block_buffer_blocks_the_informer_but_not_its_commands() {
     informer.stop().await;
 }
 
-/// A handler that records its events, and panics on events of pods named `bad…`.
+/// A handler that records its events, and panics on every event of a pod whose name starts with `bad`.
 struct Panicking(Trace);
 
 impl EventHandler<Pod> for Panicking {

@@ -1,4 +1,5 @@
-//! The removal of a handler, and the stop of its informer.
+//! Tests of the removal of a handler and of the stop of its informer: the callback that is running finishes,
+//! and pending events are discarded or drained.
 
 use std::{sync::Arc, time::Duration};
 

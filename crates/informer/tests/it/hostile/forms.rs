@@ -1,8 +1,8 @@
-//! One hostile script for every form of a cache: the listed objects, the broken objects and the errors are
-//! the same.
+//! Tests that a hostile server produces the same cache content in decoded, packed and lazy caches: the same
+//! listed objects, broken objects and errors.
 //!
 //! The server sends wrong types, missing metadata, other kinds, duplicate keys, deep nesting and invalid
-//! UTF-8. After each step the test reads every object that the cache lists.
+//! UTF-8. After each response the test reads every object that the cache lists.
 
 mod steps;
 
@@ -31,27 +31,28 @@ use tokio::{sync::Notify, time::sleep};
 
 use crate::setting::Trace;
 
-/// A simulated server that stores the bytes of objects without parsing them.
+/// A simulated API server that stores and sends the bytes of objects without parsing them.
 #[derive(Clone, Default)]
 struct Hostile(Arc<Kept>);
 
-/// The shared part of a [`Hostile`] server.
+/// The state that all clones of a [`Hostile`] server share.
 #[derive(Default)]
 struct Kept {
     state: Mutex<State>,
     changed: Notify,
 }
 
-/// The objects and the history of a [`Hostile`] server.
+/// The stored objects and the recorded watch events of a [`Hostile`] server.
 #[derive(Default)]
 struct State {
     objects: BTreeMap<&'static str, Vec<u8>>,
-    /// All watch events in order; the first has revision 1.
+    /// All watch events in the order of the changes. The first event has revision 1.
     events: Vec<Bytes>,
 }
 
 impl Hostile {
-    /// Creates or updates an object; `REVISION` in its bytes becomes the revision of this change.
+    /// Stores `object` under `name` and records an `ADDED` or `MODIFIED` event. The text `REVISION` in
+    /// `object` is replaced by the revision of this change.
     fn write(&self, name: &'static str, object: &[u8]) {
         let mut state = self.0.state.lock();
         let object = at_revision(object, state.events.len() + 1);
@@ -64,7 +65,7 @@ impl Hostile {
         self.0.changed.notify_waiters();
     }
 
-    /// Deletes an object; these bytes are its last state.
+    /// Deletes the object and records a `DELETED` event with `last` as the object's final state.
     fn delete(&self, name: &'static str, last: &[u8]) {
         let mut state = self.0.state.lock();
         let last = at_revision(last, state.events.len() + 1);
@@ -85,7 +86,7 @@ impl Hostile {
             .into()
     }
 
-    /// Waits for the event that follows the first `behind` events, and returns it.
+    /// Returns the event after the first `behind` events, and waits until the server has recorded this event.
     async fn next(self, behind: usize) -> Bytes {
         loop {
             let changed = self.0.changed.notified();
@@ -127,8 +128,8 @@ impl ListerWatcher for Hostile {
     }
 }
 
-/// What a test has observed of one informer: the content of its cache after each step, and the events that
-/// its handler received.
+/// The observations of one informer: the content of its cache after each step of the script, and the events
+/// that its handler received in each step.
 struct Lived {
     shown: Vec<String>,
     received: Vec<String>,
@@ -186,7 +187,8 @@ where
     lived
 }
 
-/// Returns the content of the cache, as a reader sees it.
+/// Returns the number of listed objects, the number of broken objects, and one line per object. The line
+/// contains the decoded object, or the error of a broken object.
 fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
     let (snapshot, status) = (informer.indexer().snapshot(), informer.status().get());
     let listed = snapshot.iter().map(|object| {
@@ -211,7 +213,7 @@ fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
     )
 }
 
-/// A handler that records its events, and whether the states of the object in them decode.
+/// A handler that records its events, and whether each object state in an event can be decoded.
 struct Told(Trace);
 
 impl<K: Send + Sync + 'static> EventHandler<K> for Told {
@@ -236,8 +238,8 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Told {
     }
 }
 
-/// Asserts that all forms of a cache have the same content, and that the forms that decode on demand deliver
-/// the same events. Returns a decoded and a packed cache.
+/// Asserts that decoded, packed and lazy caches have the same content, and that all packed and lazy caches
+/// deliver the same events. Returns the observations of the decoded cache and of a packed cache.
 async fn same_in_every_form<K>(
     what: &str,
     builder: impl Fn(Hostile) -> Builder<K>,
@@ -339,7 +341,8 @@ async fn a_hostile_server_produces_the_same_cache_in_every_form() {
 
 const GUIDE: &str = include_str!("../../../guide.md");
 
-/// Returns the first cells of the guide's table of differences.
+/// Returns the first cell of each row in the guide's table of the differences between decoded caches and
+/// packed or lazy caches.
 fn rows_of_the_guide() -> Vec<&'static str> {
     let table = GUIDE
         .lines()
@@ -350,7 +353,8 @@ fn rows_of_the_guide() -> Vec<&'static str> {
 
 const FIRST_DIFFERENCE: &str = "is reported and counted";
 
-/// The rows of the guide's table. `broken::forms` tests the first two, the test above the others.
+/// First cells of the rows in the guide's table. The module `broken::forms` tests the first two rows, and the
+/// test above tests the last two rows.
 const DIFFERENCES: [&str; 4] = [
     "| A state that can't be decoded is reported and counted",
     "| A new state of a broken object",

@@ -1,4 +1,5 @@
-//! Watches without end, caches that reach their limit, and events that cannot be applied.
+//! Tests of watches that never end, of caches that reach their object limit, and of watch events that cannot
+//! be applied to the cache.
 
 use std::time::Duration;
 

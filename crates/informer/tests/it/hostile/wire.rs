@@ -1,4 +1,5 @@
-//! Tests of responses without end over real TCP, including response heads, redirects and discovery.
+//! Tests of responses that never end, sent by a TCP server on the loopback interface. The tests include
+//! response heads, redirects and discovery responses.
 
 use std::{
     net::SocketAddr,
@@ -25,8 +26,8 @@ use tokio::{
 
 use crate::setting::run;
 
-/// A TCP server that sends the same response head to every connection, and then repeats a text for as long as
-/// the client reads.
+/// A TCP server that sends the same beginning of a response on every connection, and then repeats a text
+/// until the client closes the connection.
 struct Endless {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -131,7 +132,7 @@ async fn a_retry_after_that_is_not_a_number_of_seconds_is_ignored() {
     }
 }
 
-/// Returns an HTTP/2 frame of the first stream, without flags.
+/// Returns an HTTP/2 frame without flags, for the stream with this number.
 #[cfg(feature = "http2")]
 fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();

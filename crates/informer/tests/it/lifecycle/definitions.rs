@@ -1,4 +1,4 @@
-//! Kinds whose definitions are created and deleted.
+//! Tests of informers whose `CustomResourceDefinition` is created or deleted while the factory runs.
 
 use k8s_openapi::{
     api::apps::v1::Deployment,
@@ -58,7 +58,8 @@ fn following(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// Stops serving the kind, as a server does: its path becomes unknown, and its watches are closed.
+/// Lets the server act as if the custom resource `widgets` no longer existed: it answers lists and watches
+/// with status 404, and closes the open watches.
 fn stop_serving(server: &Server) {
     server
         .faults()
@@ -78,7 +79,8 @@ fn delete_definition(server: &Server) {
         .unwrap();
 }
 
-/// Creates the definition again, with other objects.
+/// Lets the server serve `widgets` again: creates the `CustomResourceDefinition`, deletes object `a` and
+/// creates object `b`.
 fn serve_again(server: &Server) {
     server.faults().clear_answers();
     server
@@ -88,7 +90,7 @@ fn serve_again(server: &Server) {
     server.create(widget("b")).unwrap();
 }
 
-/// A handler that records the name of the object in each of its events.
+/// A handler that records the type of each event and the name of its object.
 struct Heard(Trace);
 
 impl EventHandler<DynamicObject> for Heard {
@@ -128,7 +130,7 @@ async fn watches(informer: &SharedInformer<DynamicObject>) -> Status {
     until(informer, |activity| activity == Activity::Watching).await
 }
 
-/// Returns the number of lists and watches of the kind.
+/// Returns the number of list and watch requests for `widgets` that the server has received.
 fn asked(server: &Server) -> usize {
     let log = server.requests();
     log.lists("widgets").len() + log.watches("widgets").len()

@@ -1,4 +1,5 @@
-//! Informers that run while they are held.
+//! Tests of `Hold`, a handle that keeps an informer of a factory running. The informer stops a grace period
+//! after its last hold is dropped.
 
 use std::{sync::Barrier, thread};
 

@@ -1,4 +1,5 @@
-//! One informer of a factory is stopped, and requested again.
+//! Tests of `stop_informer`: the factory stops one informer, and the next request for the same kind
+//! constructs a new informer.
 
 use kube_informer_apiserver::Match;
 

@@ -1,4 +1,4 @@
-//! Tests of the values in a metric sample of an informer.
+//! Tests of the values in a metrics sample of an informer: its store, indices and handlers.
 
 use super::*;
 

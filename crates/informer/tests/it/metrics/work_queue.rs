@@ -1,4 +1,4 @@
-//! Tests of the metrics of work queues, which have the same definitions as in client-go.
+//! Tests of the metrics of work queues. Each metric is defined as in client-go.
 
 use kube_informer::{
     metrics::WorkQueueSample,
@@ -20,7 +20,7 @@ fn sample(recorder: &Recorder) -> WorkQueueSample {
     recorder.0.queue_samplers.lock()[0].sample().unwrap()
 }
 
-/// client-go's `TestMetrics`.
+/// A port of client-go's test `TestMetrics`.
 #[tokio::test(start_paused = true)]
 async fn adds_depth_waiting_and_work_are_exact() {
     let recorder = Recorder::default();
@@ -120,7 +120,7 @@ async fn the_metrics_of_a_queue_are_dropped_with_its_last_handle_and_item() {
     assert_eq!(recorder.under_way(), 0);
 }
 
-/// A collector that panics on every report of a work queue.
+/// A collector that accepts every work queue and panics on every report of a work queue.
 struct Panics;
 
 impl Metrics for Panics {

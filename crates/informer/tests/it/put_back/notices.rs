@@ -1,5 +1,5 @@
-//! Lists the responses and events from which an informer detects that the server may have been restored to an
-//! older state.
+//! The cases of the tests with a restored server: all responses and events from which an informer detects
+//! that the server was restored to an older state, or may have been.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use kube_informer::{InitialList, transport::Class};
 use super::{EXPIRED, bookmark, item, streamed};
 use crate::script::{Answer, Then, body, error_event, event, hangs, list};
 
-/// One case: a response or an event that proves or suggests that the server was restored.
+/// One test case: a response or an event that proves or suggests that the server was restored.
 pub(super) struct Notice {
     pub(super) what: &'static str,
-    /// The events of the watch that follows a list at revision 5, and how this watch ends.
+    /// Events of the watch that follows the list at revision 5, and the way in which the watch ends.
     pub(super) watch: (String, Then),
-    /// The answers to the requests between this watch and the relist.
+    /// Returns the server's answers to the requests between the watch and the relist.
     pub(super) answers: fn() -> Vec<Answer>,
-    /// The revisions at which the test lets the server answer the relist; each is a case of its own.
+    /// Revisions of the relist's response. The test runs once for each of them.
     pub(super) revisions: &'static [u64],
     pub(super) verdict: Verdict,
 }

@@ -1,4 +1,4 @@
-//! Creates one informer for each type of queue, for tests that run with all of them.
+//! Builders of informers with each type of queue, for tests that run once per type.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,8 @@ use kube_informer::{
 
 pub(super) const QUEUES: usize = 5;
 
-/// Returns one informer for each queue.
+/// Returns the name of each type of queue with a builder that uses this queue. Each call of `informer`
+/// returns a new builder.
 pub(super) fn over_each_queue(
     informer: impl Fn() -> Builder<Pod>,
 ) -> [(&'static str, Builder<Pod>); QUEUES] {
@@ -31,7 +32,8 @@ pub(super) fn over_each_queue(
     ]
 }
 
-/// A custom queue that builds its changes from the parts of the deltas.
+/// A custom queue that returns each delta in a batch of its own. It constructs new deltas from the source and
+/// kind of the deltas that it receives.
 #[derive(Default)]
 struct Plain(VecDeque<Batch<Pod>>);
 

@@ -1,4 +1,5 @@
-//! The logs of a reflector: start and stop, long lists, and many skipped objects.
+//! Tests of the log lines of a reflector: its start and stop, long lists, and lists with many skipped
+//! objects.
 
 use super::*;
 

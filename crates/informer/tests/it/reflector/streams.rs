@@ -1,4 +1,5 @@
-//! Watches whose bytes arrive late, all at once, or at unusual times.
+//! Tests of a reflector whose source or store is slow or sends events without pause, and of the status during
+//! lists and watches.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +21,7 @@ use crate::{
     setting::Trace,
 };
 
-/// A store that takes this long to accept its first object.
+/// A store that needs the given time to accept its first object, and accepts all later objects at once.
 struct Slow(Option<Duration>);
 
 impl ReflectorStore<Pod> for Slow {
@@ -64,7 +65,8 @@ async fn a_store_slower_than_the_watch_timeout_is_not_a_connection_failure() {
     }
 }
 
-/// A source whose watches send events that are always ready, and which notifies the test of the tenth event.
+/// A source whose watches always have another event ready. The source notifies the test when the tenth event
+/// is read.
 #[derive(Clone)]
 struct Torrent {
     lists: Script,
@@ -161,7 +163,7 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// A source whose watches end this long after their requested timeout.
+/// A source whose watches send nothing, and end the given time after their requested timeout.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

@@ -1,4 +1,4 @@
-//! The requests that follow a watch that the server refuses or does not answer.
+//! Tests of a reflector's next request after a watch that the server rejects or does not answer.
 
 use std::time::Duration;
 

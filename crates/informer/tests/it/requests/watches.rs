@@ -1,4 +1,4 @@
-//! The requests that follow the end of a watch that the server accepted.
+//! Tests of a reflector's next request after the end of a watch that the server had accepted.
 
 use std::time::Duration;
 

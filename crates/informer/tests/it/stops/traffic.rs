@@ -1,4 +1,4 @@
-//! Handlers and informers that are created and removed under load.
+//! Tests that create and remove handlers and informers while many events are delivered.
 
 use std::{
     num::NonZeroUsize,
@@ -150,7 +150,7 @@ async fn a_handler_registered_during_a_relist_receives_every_object_once() {
     }
 }
 
-/// A handler that passes one event to its [`Replay`] for each permit of the semaphore, and otherwise blocks.
+/// A handler that waits for one permit of the semaphore before it passes each event to its [`Replay`].
 struct Paced(Replay, Arc<Semaphore>);
 
 impl EventHandler<Pod> for Paced {
@@ -207,7 +207,7 @@ async fn a_wait_for_a_revision_ends_with_the_informer_before_its_deadline() {
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
-/// A queue that records the largest number of changes that it has held.
+/// A queue that records the largest length that it has reached.
 struct Longest(InOrder<Pod>, Arc<AtomicUsize>);
 
 impl Queue<Pod> for Longest {
@@ -267,7 +267,7 @@ async fn a_full_block_buffer_bounds_the_length_of_the_queue() {
     informer.stop().await;
 }
 
-/// client-go's `TestSharedInformerHandlerAbuse`.
+/// A port of client-go's test `TestSharedInformerHandlerAbuse`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_hundred_tasks_add_and_remove_handlers_while_ten_thousand_events_flow() {
     let server = Server::builder().seed([pod("first")]).build();

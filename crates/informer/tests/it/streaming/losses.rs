@@ -1,4 +1,5 @@
-//! Tests of watches that receive no more bytes, of restored servers, and of full stores.
+//! Tests of streaming lists and watches whose connection receives no more bytes, whose server was restored,
+//! or whose store is full.
 
 use kube_informer::{ObjectName, reflector::Reflector, shared_informer::ListenerBuffer};
 use kube_informer_apiserver::Verb;
@@ -8,7 +9,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns the names and revisions of all objects, those of the server first, then those of the cache.
+/// Returns the names and revisions of all objects on the server, and those of all objects in the cache.
 fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     let text = |object: &serde_json::Value, field: &str| {
         object["metadata"][field].as_str().unwrap().to_owned()
@@ -30,7 +31,8 @@ fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     )
 }
 
-/// Restores the server to an older revision, and assigns the revisions after it to other objects.
+/// Restores the server to the revision three below the current one, and then creates two other objects. They
+/// receive revisions that were already assigned before the restore.
 fn put_back(server: &Server) {
     let revision = server.revision();
     server.faults().restart_at(revision - 3).unwrap();
@@ -141,8 +143,8 @@ async fn a_watch_silent_for_three_minutes_is_reopened_from_the_last_revision() {
     informer.stop().await;
 }
 
-/// A source that answers lists from the script. Each of its watches sends a bookmark, and then an empty line
-/// every half minute.
+/// A source whose lists come from a script. Each of its watches sends one bookmark, and then an empty line
+/// every 30 seconds.
 struct Blank {
     lists: Script,
     watches: Trace,
@@ -181,7 +183,8 @@ async fn white_space_between_events_does_not_reset_the_silence_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_ignored_without_bookmarks_and_its_limit_is_configurable() {
-    /// Returns the number of watches that an informer opens in 15 minutes.
+    /// Runs an informer whose watches receive nothing for 15 minutes, and returns the number of watches that
+    /// it has opened.
     async fn watches(silence: Duration, bookmarks: bool) -> usize {
         let faults = if bookmarks {
             ""
@@ -252,7 +255,7 @@ async fn a_watch_with_a_full_store_is_closed_and_resumes_when_there_is_room() {
     informer.stop().await;
 }
 
-/// A store that accepts and records one change for each permit of the semaphore, and otherwise blocks.
+/// A store that waits for one permit of the semaphore before it accepts and records each change.
 struct Gated(std::sync::Arc<Semaphore>, Trace);
 
 impl kube_informer::reflector::ReflectorStore<Pod> for Gated {

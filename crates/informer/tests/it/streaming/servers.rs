@@ -1,4 +1,5 @@
-//! Streaming lists against a server: what it streams, what it rejects, and what is lost on the way.
+//! Tests of streaming lists against the embedded server: streams that succeed, streams that the server
+//! rejects, and streams that break or lose events.
 
 use std::sync::{
     Arc,
@@ -9,8 +10,8 @@ use kube_informer::queue::{DeltaFifo, InOrder};
 
 use super::*;
 
-/// Returns the lists and watches that the server received, with the revision of each and whether it is a
-/// streaming list.
+/// Returns the list and watch requests that the server has received, one per line. Each line contains the
+/// revision, and whether the request is a streaming list.
 fn asked(server: &Server) -> String {
     let show = |options: &kube_informer_apiserver::ListOptions| match options.send_initial_events {
         Some(true) => " streaming",
@@ -303,7 +304,7 @@ async fn every_builder_can_set_the_time_limit_of_the_end_bookmark() {
 
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_request_respects_retry_after() {
-    /// Returns the seconds until the informer has synced and watches.
+    /// Returns the time in whole seconds until the informer has synced and its watch is open.
     async fn synced_after(faults: &str, initial_list: InitialList) -> u64 {
         let server = Server::builder()
             .seed((0..4).map(|n| setting::pod(&format!("p{n}"))))

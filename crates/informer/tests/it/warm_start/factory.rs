@@ -1,4 +1,4 @@
-//! Warm starts of the informers of a factory.
+//! Tests of warm starts of the informers of a factory, which saves all of them in one directory.
 
 use kube_informer::{InformerOptions, SharedInformerFactory};
 

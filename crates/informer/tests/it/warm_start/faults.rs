@@ -1,4 +1,6 @@
-//! A saved store that does not fit leads to a cold start with a reason; an expired one leads to a list.
+//! Tests of warm starts whose saved store is unusable or outdated. An informer ignores a damaged store, and a
+//! store of another server, kind or version, and reports the reason. An informer whose saved revision has
+//! expired uses the saved objects and lists again.
 
 mod identity;
 
@@ -10,13 +12,14 @@ use kube_informer::{
 
 use super::*;
 
-/// Returns a server with this seed; equal seeds give equal uids.
+/// Returns a server with these pods. Servers with equal seeds assign equal uids.
 fn server(seed: u64, pods: &[&str]) -> Server {
     let pods: Vec<_> = pods.iter().map(|name| pod(name)).collect();
     Server::builder().rng_seed(seed).seed(pods).build()
 }
 
-/// Starts an informer, and returns the kind of start, the requests and the events of a handler.
+/// Runs an informer until its cache matches the server. Returns whether the start was warm or cold, the
+/// requests of the informer, and the events of a handler.
 async fn start(server: &Server, informer: Builder<Pod>) -> String {
     let mut before = requests(server).lines().count();
     let informer = run(informer);
@@ -197,6 +200,25 @@ async fn a_warm_start_waits_for_an_unreachable_server() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn attempts_during_an_outage_do_not_count_as_rejected_attempts_of_a_warm_start() {
+    let server = server(1, &["a"]);
+    let path = file("outage-then-errors");
+    save(&server, warm(&server, &path)).await;
+    for (errors, expected) in [(4, "warm: 1@1"), (5, "cold: ")] {
+        server.faults().refuse_connections(true);
+        let informer = run(warm(&server, &path));
+        // More attempts fail here than the warm start makes after errors of the server.
+        sleep(Duration::from_secs(300)).await;
+        server.faults().answer(Match::any(), 500).times(errors);
+        server.faults().refuse_connections(false);
+        informer.caught_up(&server).await;
+        let started = started(&informer);
+        assert!(started.starts_with(expected), "{errors}: {started}");
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stop_while_the_server_is_unreachable_saves_nothing() {
     let server = server(1, &["a"]);
     let path = file("stopped-early");
@@ -225,7 +247,7 @@ async fn a_saved_revision_too_old_for_a_list_can_be_new_enough_for_a_watch() {
     .assert_eq(&start(&server, warm(&server, &path)).await);
 }
 
-/// A source that ignores the requested revision of a list and returns the current state.
+/// A source that ignores the requested revision of a list, and always lists the newest objects.
 struct Careless(ListWatch<Pod>);
 
 impl ListerWatcher for Careless {

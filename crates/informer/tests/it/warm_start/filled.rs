@@ -1,5 +1,5 @@
-//! The saved objects are in the cache before the first request, and the informer syncs with every queue and
-//! with slow handlers.
+//! Tests that a warm start stores the saved objects in the cache before the first watch, and that the
+//! informer syncs with every type of queue and with slow handlers.
 
 use std::{num::NonZeroUsize, sync::OnceLock};
 
@@ -32,7 +32,7 @@ fn in_namespace(name: &str, namespace: &str) -> serde_json::Value {
     pod
 }
 
-/// A source that records the size of the cache at every list and watch.
+/// A source that records the number of cached objects at every list and watch request.
 struct Looking {
     pods: ListWatch<Pod>,
     cache: Arc<OnceLock<Indexer<Pod>>>,
@@ -96,7 +96,8 @@ async fn all_saved_objects_are_in_the_cache_before_the_first_watch_for_every_que
     }
 }
 
-/// Returns a server with pods in three namespaces, and an informer with a source for each.
+/// Returns a server with pods in three namespaces, and a function that returns the builder of an informer.
+/// The informer has one source per namespace.
 fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     let namespaces = ["one", "two", "three"];
     let pods_of = |namespace| ["a", "b", "c"].map(|name| in_namespace(name, namespace));
@@ -114,14 +115,15 @@ fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     (server, informer)
 }
 
-/// Registers a handler that never returns from its first event, with a buffer for one event.
+/// Registers a handler whose first callback never returns, and whose buffer holds one event.
 fn get_stuck(informer: &Running) {
     let stuck = informer.pods.on_add(|_, _| std::future::pending());
     let one = ListenerBuffer::Block(NonZeroUsize::MIN);
     stuck.buffer(one).register().unwrap();
 }
 
-/// Sends many events to the watch of one namespace, and leaves the number of objects unchanged.
+/// Creates and deletes 25 pods in the namespace `one`, and then waits for ten seconds. The number of pods is
+/// the same as before.
 async fn change_many(server: &Server) {
     for n in 0..25 {
         let name = format!("new-{n}");

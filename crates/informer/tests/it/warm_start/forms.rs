@@ -1,5 +1,5 @@
-//! Saved stores and the forms of a cache: packed and lazy caches save and load JSON without decoding it, and
-//! each form loads what another one saved.
+//! Tests of saved stores of decoded, packed and lazy caches. Packed and lazy caches save and load JSON
+//! without decoding objects. Each type of cache can load the store that another type has saved.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::*;
 use crate::packed::contents;
 
-/// A function that sets the form in which the cache stores objects: decoded, lazy or packed.
+/// A function that sets whether the cache of the informer is decoded, packed or lazy.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [
@@ -20,10 +20,11 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// Number of [`Tallied`] objects decoded so far, on any thread. Only one test has objects of this type.
+/// Number of [`Tallied`] pods decoded by all threads since the last reset. Only one test uses this type, so
+/// no other test changes the number.
 static DECODED: AtomicUsize = AtomicUsize::new(0);
 
-/// A pod that increments a counter each time that one is decoded.
+/// A pod whose `Deserialize` implementation counts its calls in [`DECODED`].
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 struct Tallied(Pod);
@@ -64,7 +65,8 @@ impl Resource for Tallied {
     }
 }
 
-/// Runs an informer until its cache has synced, stops it, which saves the cache, and returns how it started.
+/// Runs an informer until its cache has synced, and then stops the informer, which saves the cache. Calls
+/// `look` after the stop, and returns whether the start was warm or cold.
 async fn start(builder: Builder<Tallied>, look: impl FnOnce(Lister<Tallied>)) -> Option<WarmStart> {
     let (pods, controller) = builder.build();
     let synced = async { pods.wait_for_sync().deadline(LONG).await.unwrap() };

@@ -1,4 +1,4 @@
-//! The content, the time and the permissions of saves.
+//! Tests of saving a cache: the time of each save, and the content and permissions of the files.
 
 use super::*;
 
@@ -102,8 +102,8 @@ async fn a_save_during_changes_is_a_consistent_snapshot_from_which_later_changes
     }
 }
 
-/// A handler that keeps the revision of each object according to its events, and asserts that the events are
-/// in order.
+/// A handler that maintains the revision of each object from its events. It panics at an event that cannot
+/// follow the earlier events.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<BTreeMap<String, u64>>>);
 
@@ -387,7 +387,7 @@ async fn a_drop_at_any_await_of_a_warm_start_leaves_no_task_and_a_whole_store() 
     informer.stop().await;
 }
 
-/// A source whose requests panic while `panics` is set.
+/// Returns a source whose requests panic while `panics` is true.
 fn panicking(server: &Server, panics: &Arc<AtomicBool>) -> ListWatch<Pod> {
     let panics = Arc::clone(panics);
     ListWatch::new(server.client()).tweak_list_options(move |_| {

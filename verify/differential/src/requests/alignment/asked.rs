@@ -1,66 +1,72 @@
-//! Parses the requests of an answer: the request, its result, and the kind of pause before it.
+//! Parses the requests of an answer: the parameters and the result of each request, and the kind of the pause
+//! before it.
 
 use super::super::THEN;
 use crate::component::Moment;
 
-/// The verbs that abort an open watch.
+/// Verbs of the operations that abort an open watch.
 pub(super) const LOSE: [&str; 2] = ["break", "cut_amid"];
 
-/// The verbs that close an open watch early.
+/// Verbs of the operations that close an open watch early.
 const CLOSE: [&str; 4] = ["close", "close_at_once", "restart", "compaction"];
 
-/// The pause before a request.
+/// Kind of the pause before a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
     None,
-    /// The next pause of a backoff: twice the one before.
+    /// The next delay of an exponential backoff: twice the previous delay.
     Backoff,
-    /// The server's `Retry-After`, or client-go's pause before it retries a request whose connection was
-    /// reset.
+    /// The delay that the server's `Retry-After` requests, or the delay of client-go's REST client before it
+    /// retries a request whose connection was reset.
     Repeat,
-    /// The timeout of a streaming list without events.
+    /// The timeout of a streaming list that has delivered nothing.
     InitialEvents,
-    /// The rest of the minute before a probe is allowed, while a watch is open.
+    /// The time until the library may send another probe, which is a list of one object. The library sends at
+    /// most one probe per minute while a watch is open.
     Minute,
-    /// Any other pause, which is always wrong.
+    /// Any other pause, which no rule accepts.
     Strange,
 }
 
-/// One request.
+/// One request of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The previous request in the same operation and turn.
+    /// The previous request and its result; `None` for the first request after the operation, or after its
+    /// second part.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
-    /// Whether it follows the first failure of this turn, which need not be a real failure.
+    /// Whether the library may send the request without a pause. This is the first request after an expired
+    /// watch or a closed streaming list, or the first such request after an outage.
     pub(super) is_free: bool,
-    /// Whether it follows an expired watch, or undecodable data, which can occur again.
+    /// Whether the request follows an expired watch or undecodable data. Either can occur again after a list
+    /// at the same revision.
     pub(super) is_stuck: bool,
 }
 
-/// The side of a list.
+/// The reflector that sent a request: that of client-go or that of the library.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Theirs,
     Ours,
 }
 
-/// Splits an answer into its requests and its store.
+/// Splits an answer into its requests and the content of the store; `None` if the answer contains no store.
 pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
     let (requests, store) = answer.split_at(answer.rfind("store [")?);
     let requests = requests.split("; ").filter(|part| !part.is_empty());
     Some((requests.collect(), store))
 }
 
-/// Returns whether this is the label of the nth pause of a backoff, from 0.
+/// Returns whether `label`, a delay in seconds, is the delay number `nth` of a backoff. Delays are counted
+/// from 0.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
         Some(expected) => label == *expected,
-        // Between 30 and 60 s.
+        // The delay is between 30 and 60 s.
         None => label == "25.6" || label == "51.2",
     }
 }
@@ -81,7 +87,7 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             Some((label, rest)) => (Some(label), rest),
             None => (None, *part),
         };
-        // Text that is not a request equals no other.
+        // A text that is not a request is not equal to any request.
         let (asked, outcome) = rest.rsplit_once(": ").unwrap_or((rest, ""));
         let last = before.map_or("", |(_, outcome): (&str, &str)| outcome);
         let was_told = last.contains(" for ");
@@ -111,20 +117,22 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             continue;
         }
         fresh &= pause == Pause::None && !is_free(verb, before);
-        // After the pause of an outage, the next request need not wait.
+        // After the pause of an outage, the next request may be sent without a pause.
         fresh |= side == Side::Ours && pause != Pause::None && is_outage(verb, before);
         before = Some((asked, outcome));
     }
     requests
 }
 
-/// Returns whether the next request need not wait, because the previous result may not be a failure.
+/// Returns whether the library may send the next request without a pause, because a watch has expired or a
+/// streaming list was closed.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
 }
 
-/// Returns whether the previous request, or the operation without one, is an expired watch.
+/// Returns whether the last watch has expired, according to the previous request. Without a previous request,
+/// the operation's verb decides.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
@@ -133,7 +141,8 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether the server, or a proxy in front of it, was unavailable.
+/// Returns whether the server, or a proxy in front of it, was unavailable, according to the previous request.
+/// Without a previous request, the operation's verb decides.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
@@ -143,7 +152,7 @@ fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether a watch rejected with this result keeps its revision.
+/// Returns whether the library retries a watch from the same revision after it was rejected with this result.
 pub(super) fn is_away(outcome: &str) -> bool {
     ["401", "502", "503"].contains(&outcome)
 }
@@ -152,7 +161,7 @@ pub(super) fn is_stream(asked: &str) -> bool {
     asked.contains(" sendInitialEvents=true")
 }
 
-/// Returns whether the request is a watch from a revision, without initial objects.
+/// Returns whether the request is a watch from a revision, and not a streaming list.
 pub(super) fn is_watch(asked: &str) -> bool {
     asked.starts_with("watch ") && !is_stream(asked)
 }
@@ -165,7 +174,7 @@ pub(super) fn is_page(asked: &str) -> bool {
     asked.starts_with("list ") && asked.contains(" continue=next")
 }
 
-/// Returns the requested revision; empty if there is none.
+/// Returns the revision that the request contains; empty if the request contains none.
 pub(super) fn revision(asked: &str) -> &str {
     let value = asked
         .split(' ')
@@ -173,7 +182,7 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
-/// Returns the revisions of lists after earlier expired watches.
+/// Returns the revisions at which client-go has listed in earlier operations.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
     let texts = before.filter_map(|answer| answer.text());
@@ -186,7 +195,8 @@ pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     lists.filter(|revision| !revision.is_empty()).collect()
 }
 
-/// Returns whether there may be changes after the last event or bookmark that no watch delivers.
+/// Returns whether a list may return a newer revision than the last event or bookmark of the watch, because
+/// the last change was made to a resource that is not watched.
 pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     let done = moment.sequence.operations[..=moment.at].iter().rev();
     let verbs = done.flat_map(|operation| {
@@ -198,9 +208,11 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// Returns for each of the library's requests whether a probe is due before it.
+/// Returns for each of the library's requests after the last operation whether the request may be a probe,
+/// which is a list of one object.
 ///
-/// A probe is due after a lost connection or a watch that was closed early.
+/// The library must send a probe after a lost connection, or after a watch that was closed early, until a
+/// list succeeds.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

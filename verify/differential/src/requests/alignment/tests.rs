@@ -1,12 +1,13 @@
-//! Tests of each rule with requests that it accepts, and similar ones that it rejects.
+//! Tests each rule with requests that the rule accepts, and with similar requests that it rejects.
 
 use super::*;
 use crate::sequence::{Answer, Operation, Sequence, Step};
 
-/// An operation's verb, and the requests of both sides.
+/// The verb of an operation, client-go's requests after it, and the library's requests after it.
 type Told<'a> = (&'static str, &'a str, &'a str);
 
-/// Returns the divergences for the last of these operations, in alphabetical order.
+/// Returns the divergences for the last of these operations in alphabetical order, and whether the states
+/// differ after it. Returns `None` if no rule explains a difference.
 fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {
     let sequence = Sequence {
         component: "requests",

@@ -1,9 +1,9 @@
-//! Lists in a strategic merge patch: merged by key or as sets, and ordered.
+//! Merges lists for a strategic merge patch: lists of objects by merge key, lists of primitives as sets.
 //!
 //! Guarantees:
-//! - items are indexed by the JSON text of their merge key, so a lookup does not scan the list;
-//! - items in both lists have the patch's order; items only in the object keep the object's order, before the first
-//!   item of the patch that followed them.
+//! - items are indexed by the JSON text of their merge key's value, so a lookup does not scan the list;
+//! - in a merged list, items of the patch have the patch's order, and all other items have the object's
+//!   order; an item that is not in the patch precedes the first patch item that followed it in the object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,9 @@ use super::{ListRule, PATCH, merge_map, plain, without_marked};
 use crate::kinds::schema::MergeStrategy;
 use crate::verb::patch::refusal::{Go, Refusal, same_type};
 
-/// Merges the patch's list into the object's, or replaces it if the field's lists are not merged.
+/// Merges the list `patch` into the list `original`, and returns the result.
+///
+/// If the field's strategy does not merge lists, the result is the patch's list.
 pub(super) fn merge(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -27,7 +29,9 @@ pub(super) fn merge(
     super::array(patch)
 }
 
-/// Removes the items in `$deleteFromPrimitiveList`; items that are maps are merged, as in Kubernetes.
+/// Returns `original` without the items in `gone`, the content of `$deleteFromPrimitiveList`.
+///
+/// If the items are objects, the lists are merged instead, as in Kubernetes.
 pub(super) fn delete(
     original: Vec<Value>,
     gone: Vec<Value>,
@@ -46,7 +50,9 @@ pub(super) fn delete(
         .collect())
 }
 
-/// Merges a list and orders it by `$setElementOrder`; `None` if there is no list.
+/// Merges two lists, and orders the result by `order`, the content of `$setElementOrder`.
+///
+/// Returns `None` if neither the object nor the patch contains the list.
 pub(super) fn merge_in_order(
     original: Option<Vec<Value>>,
     patch: Option<Vec<Value>>,
@@ -110,7 +116,7 @@ fn merge_items(
     in_order(merged, &places, &server_places, Some(key))
 }
 
-/// Merges items with the same key and appends the others.
+/// Merges each item of `patch` into the item of `original` with the same merge key, or appends the item.
 fn merge_maps(
     mut original: Vec<Value>,
     patch: Vec<Value>,
@@ -138,7 +144,10 @@ fn merge_maps(
     Ok(original)
 }
 
-/// Applies `$patch` in items: removes deleted items, or all items if the list is replaced.
+/// Applies the `$patch` directives in items of the patch, which delete single items or replace the whole
+/// list.
+///
+/// Returns the remaining items of the object, and the items of the patch that are still to be merged.
 fn obey_markers(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -176,7 +185,9 @@ fn obey_markers(
     Ok((kept, rest))
 }
 
-/// Whether the items of both lists are maps; all must have one type, and none may be a list.
+/// Returns whether the items of both lists are JSON objects.
+///
+/// Returns an error if the items have different types, or if they are lists.
 fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     let mut items = original.iter().chain(patch);
     let Some(first) = items.next() else {
@@ -198,7 +209,7 @@ fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     )))
 }
 
-/// Checks that the patch's items are in the order of `$setElementOrder`, and all listed there.
+/// Checks that `order`, the content of `$setElementOrder`, lists the items of `patch` in the patch's order.
 fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Refusal> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -233,10 +244,11 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     )))
 }
 
-/// The order of items on the server, for `$setElementOrder`.
+/// Returns the items whose order `$setElementOrder` treats as the order on the server.
 ///
-/// Kubernetes uses the object's slice after the merge changed it: new items are in the places of deleted ones, and new
-/// items without a place count as unknown.
+/// Kubernetes reads this order from the object's slice after the merge has changed the slice: new items have
+/// overwritten deleted ones.
+/// New items that exceed the number of deleted items are not part of the order.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -258,10 +270,12 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Orders a merged list.
+/// Orders the items of a merged list by two orders, which contain indexes by item identity ([`identity`]).
 ///
-/// Items in `places` follow that order, the others follow `server_places`; both are interleaved by their order on the
-/// server.
+/// Items in `places` are sorted by their index in `places`, all other items by their index in
+/// `server_places`.
+/// An item that is not in `places` precedes the first item that is in `places` and has a higher index in
+/// `server_places`.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,
@@ -293,7 +307,7 @@ fn in_order(
     Ok(all)
 }
 
-/// The first index of each item, by identity.
+/// Returns the first index of every item, by item identity ([`identity`]).
 fn places_of(items: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>, Refusal> {
     let mut places = BTreeMap::new();
     for (place, item) in items.iter().enumerate() {
@@ -302,7 +316,9 @@ fn places_of(items: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usiz
     Ok(places)
 }
 
-/// As [`places_of`], for the list of `$setElementOrder`, whose items contain only the merge key.
+/// Returns the first index of every item of a `$setElementOrder` list, by item identity ([`identity`]).
+///
+/// Returns an error if the list has a merge key, but an item is not an object.
 fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>, Refusal> {
     if key.is_some()
         && let Some(at) = order.iter().position(|item| !item.is_object())
@@ -312,7 +328,8 @@ fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>,
     places_of(order, key)
 }
 
-/// The identity of an item: its merge key's value, or the item itself.
+/// Returns the identity of an item as JSON text: the value of its merge key, or the whole item if `key` is
+/// `None`.
 fn identity(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
     let Some(key) = key else {
         return Ok(item.to_string());

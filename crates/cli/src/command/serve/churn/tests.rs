@@ -1,4 +1,4 @@
-//! Churn with the in-process server in paused time.
+//! Tests the rate and the kinds of changes on an in-process server, in paused time.
 
 use tokio::time::timeout;
 
@@ -78,7 +78,7 @@ async fn the_number_of_objects_stays_constant_over_restarts() {
     let server = Server::builder().build();
     for _ in 0..20 {
         let mut churn = seeded_on(&server, &["pods=10"]).await;
-        // It stops with ten objects or with one more.
+        // After the last change, ten or eleven objects remain.
         run_for(&mut churn, "10/s", Duration::from_millis(1_300)).await;
         let pods = server.list("v1", "pods").len();
         assert!((10..=11).contains(&pods), "{pods}");

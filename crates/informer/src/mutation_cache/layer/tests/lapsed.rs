@@ -1,8 +1,10 @@
-//! Tests of the writes and deletions that lapse.
+//! Tests which local writes and deletions of an overlay lapse: they end although the cache never showed their
+//! effect.
 
 use super::*;
 
-/// Runs each line, and shows what has lapsed at its end or by the read after it.
+/// Runs each line of the script and reads all objects after the line. Compares the names that lapsed by the
+/// end of each line, or because of that read, with `expected`.
 async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, 1);
     let mut trace = String::new();

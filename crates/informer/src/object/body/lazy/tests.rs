@@ -1,4 +1,5 @@
-//! Tests that concurrent readers decode an object once, and that an error is reported once.
+//! Tests that concurrent readers share one decoding of a lazy object, and that a decode error is reported
+//! once.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

@@ -1,5 +1,7 @@
-//! The background work ([`Housekeeping`]) for packed objects: trains dictionaries, and compresses objects
-//! that are still uncompressed.
+//! Does the background work ([`Housekeeping`]) for packed objects, which are stored as compressed JSON:
+//! trains compression dictionaries, and compresses objects that are still uncompressed.
+//!
+//! The module does not decode objects or change their content, so readers are not affected.
 
 use std::sync::Arc;
 
@@ -18,8 +20,9 @@ pub(in crate::object) fn housekeeping<K: Send + Sync + 'static>(
     Box::new(Packer::new(Arc::clone(decoder)))
 }
 
-/// Trains a dictionary if there are enough samples for one, and compresses `objects` again with the new
-/// dictionary. The call blocks for the training.
+/// Trains a compression dictionary if there are enough samples for one, and then compresses `objects` again
+/// with the new dictionary. The call blocks during the training. `more_comes` says whether more objects
+/// follow.
 pub(in crate::object) fn keep_house<K>(
     decoder: &PackedDecoder<K>,
     objects: &[Vec<Object<K>>],
@@ -42,26 +45,27 @@ fn is_pending<K>(object: &Object<K>) -> bool {
     body(object).is_some_and(PackedBody::is_pending)
 }
 
-/// Compresses an object's bytes, if they are still to be compressed.
+/// Compresses an object's bytes if they were stored uncompressed for later compression. Does nothing
+/// otherwise.
 fn pack_now<K>(object: &Object<K>) {
     if let Some(packed) = body(object) {
         packed.pack_now();
     }
 }
 
-/// Compresses an object's bytes with the newest dictionary, if they were compressed with an older one or not
-/// at all.
+/// Compresses an object's bytes with the newest dictionary, unless they are already compressed with that
+/// dictionary.
 fn repack<K>(object: &Object<K>) {
     if let Some(packed) = body(object) {
         packed.repack();
     }
 }
 
-/// Number of objects that one step of background work compresses again with a new dictionary. After each step
-/// the reflector checks for a new chunk. For pods, a step takes half a millisecond.
+/// Number of objects that one step of background work compresses again with a new dictionary. The reflector
+/// checks for a new chunk after each step. For pods, a step takes half a millisecond.
 const STEP: usize = 32;
 
-/// Position of a walk through all objects of the store, in the order of their names.
+/// Progress of an iteration over all objects of the store, in the order of their names.
 #[derive(Default)]
 enum Walk {
     #[default]
@@ -70,14 +74,14 @@ enum Walk {
     Behind(ObjectName),
 }
 
-/// Progress of the walk that compresses all objects of the store again with the newest dictionary.
+/// Progress of the background work that compresses all objects of the store again with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// The number of the newest dictionary.
+    /// Number of dictionaries that had been trained when the iteration over the store started.
     generation: u64,
     walk: Walk,
-    /// Whether to walk again at the next received chunk, for objects that were not in the store yet during
-    /// this walk.
+    /// Whether to iterate over the store a second time, when the next chunk is received. The second iteration
+    /// finds the objects that were not in the store yet during the first one.
     again: bool,
 }
 
@@ -87,18 +91,18 @@ impl Repacking {
     }
 }
 
-/// Maximum number of objects from which a dictionary is trained on the calling task, which takes one or two
-/// milliseconds.
+/// Maximum number of objects from which a dictionary is trained on the calling task. Such a training takes
+/// one or two milliseconds.
 const TRAINED_IN_PLACE: usize = 32;
 
-/// Trains dictionaries on the runtime's pool for blocking work, because a training takes as long as some
+/// Trains dictionaries on the runtime's pool for blocking work, because one training takes as long as some
 /// hundred events.
 ///
-/// A list waits until the first dictionary is trained, because its objects would stay uncompressed otherwise.
-/// While a later dictionary is trained, events continue and are compressed with the previous dictionary. A
-/// dictionary of few objects is trained on the calling task.
+/// A list waits for the training of the first dictionary, because the list's objects would otherwise stay
+/// uncompressed. Events do not wait for a later dictionary: until it is trained, their objects are compressed
+/// with the previous dictionary. A dictionary of few objects is trained on the calling task.
 struct Training {
-    /// The training in progress; there is at most one.
+    /// The training in progress; the set contains at most one task.
     under_way: JoinSet<()>,
 }
 
@@ -109,8 +113,8 @@ impl Training {
         }
     }
 
-    /// Trains a dictionary if there are enough samples for one; a dictionary after the first is trained in
-    /// the background, without a wait for it.
+    /// Trains a dictionary if there are enough samples for one. The call waits until the first dictionary is
+    /// trained, but only starts the training of a later one. `more_comes` says whether more objects follow.
     async fn tend<K: Send + Sync + 'static>(
         &mut self,
         decoder: &Arc<PackedDecoder<K>>,
@@ -139,27 +143,29 @@ impl Training {
     }
 }
 
-/// Maximum number of objects from watch events that wait to be compressed; a bookmark also starts their
-/// compression. Uncompressed objects take ten times as much memory.
+/// Maximum number of objects from watch events that wait for compression. A bookmark also starts the
+/// compression. An uncompressed object takes ten times as much memory as a compressed one.
 const PENDING_MAX: usize = 64;
 
-/// Maximum total bytes of objects from watch events that wait to be compressed.
+/// Maximum total size in bytes of the objects from watch events that wait for compression.
 const PENDING_BYTES: u64 = 1 << 20;
 
-/// Number of objects that a task compresses before it yields to other tasks: for pods, a thirtieth of a
-/// millisecond, by which an event may be delayed.
+/// Number of objects that a task compresses before it yields to other tasks. For pods this takes a thirtieth
+/// of a millisecond, which is the delay that the compression can cause for an event.
 const TURN: usize = 4;
 
-/// Maximum number of concurrent tasks that compress objects.
+/// Maximum number of concurrent tasks that compress objects for one store.
 const PACKING_MAX: usize = 4;
 
-/// Objects in the store that are still uncompressed. They are compressed when this is dropped, because the
-/// objects outlive the reflector, and the next reflector does not know them.
+/// Objects in the store whose bytes are still uncompressed. Dropping this value compresses the objects: they
+/// outlive the reflector, and the next reflector would not compress them.
 struct Unpacked<K>(Vec<Object<K>>);
 
 impl<K> Unpacked<K> {
+    /// Compresses all objects, and yields to other tasks after each [`TURN`] objects.
+    ///
     /// # Cancel safety
-    /// Dropping the future packs the rest.
+    /// Dropping the future compresses the remaining objects immediately.
     async fn pack(mut self) {
         while !self.0.is_empty() {
             yield_now().await;
@@ -175,7 +181,7 @@ impl<K> Drop for Unpacked<K> {
     }
 }
 
-/// The objects from watch events that wait to be compressed, and the tasks that compress them.
+/// The objects from watch events that wait for compression, and the tasks that compress earlier objects.
 struct Pending<K> {
     unpacked: Unpacked<K>,
     bytes: u64,
@@ -184,7 +190,8 @@ struct Pending<K> {
 }
 
 impl<K: Send + Sync + 'static> Pending<K> {
-    /// Creates one for the current runtime.
+    /// Creates an empty value. The call checks whether the current runtime has other workers to compress
+    /// objects.
     fn new() -> Self {
         Self {
             unpacked: Unpacked(Vec::new()),
@@ -194,8 +201,8 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Adds an object if it is still to be compressed. Starts the compression of all waiting objects once
-    /// their number or size reaches the maximum.
+    /// Adds an object if its bytes are still uncompressed. Starts the compression of all waiting objects if
+    /// their number reaches [`PENDING_MAX`] or their size reaches [`PENDING_BYTES`].
     fn push(&mut self, object: &Object<K>) {
         if !is_pending(object) {
             return;
@@ -207,8 +214,8 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Starts to compress all waiting objects, on another worker of the runtime if one is available,
-    /// otherwise in place.
+    /// Starts a task that compresses all waiting objects. Compresses them in this call if the runtime has no
+    /// other worker, or if [`PACKING_MAX`] tasks are running.
     fn pack(&mut self) {
         if self.unpacked.0.is_empty() {
             return;
@@ -230,7 +237,7 @@ struct Packer<K> {
 }
 
 impl<K: Send + Sync + 'static> Packer<K> {
-    /// Creates one for the current runtime.
+    /// Creates the background work of one store, for the current runtime.
     fn new(decoder: Arc<PackedDecoder<K>>) -> Self {
         Self {
             decoder,
@@ -240,8 +247,9 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Trains a dictionary if there are enough samples for one. After a new dictionary, compresses the staged
-    /// objects again, and starts a walk through the store that does the same.
+    /// Trains a dictionary if there are enough samples for one. If there is a new dictionary, compresses the
+    /// objects of the list in progress (`staged`) again, and starts to do the same for all objects of the
+    /// store.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.training.tend(&self.decoder, more_comes).await;
         let generation = self.decoder.packing().generation();

@@ -1,9 +1,12 @@
-//! [`Packing`] compresses the JSON of objects, with a dictionary trained from an informer's first objects.
+//! [`Packing`] compresses the JSON of one informer's objects, with a dictionary that is trained from samples
+//! of these objects.
 //!
-//! Objects of one type have much text in common, so with a dictionary a single object compresses as well as
-//! many together. Objects stay uncompressed until there are enough samples for a dictionary. When new objects
-//! no longer fit the dictionary, another one is trained. At most two dictionaries are in use, so objects of
-//! the older one must be compressed again before a third is trained.
+//! Objects of one type have much text in common. With a dictionary, a single object therefore compresses as
+//! well as many objects together. Objects stay uncompressed until there are enough samples for a dictionary.
+//!
+//! Another dictionary is trained when new objects no longer compress well with the current one. At most two
+//! dictionaries are in use, so all objects that use the older one must be compressed again before a third one
+//! is trained.
 //!
 //! Guarantees: an object that can't be compressed is stored uncompressed; no object is rejected or lost.
 
@@ -20,14 +23,15 @@ use self::{
     samples::{Fit, Samples},
 };
 
-/// Default number of objects from which a dictionary is trained. For pods the training takes some 20 ms; the
-/// dictionary with its compression contexts takes as much memory as fifty uncompressed pods.
+/// Default number of objects from which a dictionary is trained. For pods, one training takes some 20 ms. A
+/// dictionary and its compression contexts take as much memory as fifty uncompressed pods.
 pub(super) const SAMPLES: usize = 256;
 
-/// Maximum number of times that the pause before the next samples doubles, when samples yield no dictionary.
+/// Maximum exponent of the backoff between trainings that yield no dictionary. The backoff is the number of
+/// objects that are skipped before the next sample, and it doubles with each failed training.
 const PAUSES: u32 = 12;
 
-/// Compresses the objects of one informer, and trains the dictionaries for that.
+/// Compresses the objects of one informer, and trains the compression dictionaries.
 pub(super) struct Packing {
     /// Number of objects from which each dictionary is trained.
     samples: usize,
@@ -36,32 +40,34 @@ pub(super) struct Packing {
 }
 
 struct Learning {
-    /// Samples for the next dictionary; `None` while the current one fits.
+    /// Samples for the next dictionary; `None` while new objects compress well with the current dictionary,
+    /// and during a training.
     samples: Option<Samples>,
     fit: Fit,
-    /// The dictionary before the current one, as long as objects still use it.
+    /// The dictionary before the current one. The reference is dangling after no object uses that dictionary.
     previous: Weak<Dictionary>,
     generation: u64,
     /// Number of trainings so far that yielded no dictionary.
     failures: u32,
 }
 
-/// The JSON of one object, compressed or not.
+/// The JSON of one object as it is stored, compressed or uncompressed.
 #[derive(Clone)]
 pub(super) struct Packed {
     bytes: Box<[u8]>,
-    /// The dictionary with which the JSON is compressed; `None` if it is not compressed.
+    /// The dictionary with which the bytes are compressed; `None` if the bytes are uncompressed.
     dictionary: Option<Arc<Dictionary>>,
     /// Length of the uncompressed JSON in bytes.
     length: u32,
 }
 
-/// The error for compressed bytes that can't be decompressed.
+/// Error of decompressing stored bytes that are damaged.
 #[derive(Debug)]
 pub(super) struct Damaged;
 
 impl Packing {
-    /// Creates the state of an informer that trains each dictionary from `samples` objects.
+    /// Creates the state for one informer, without a dictionary. Each dictionary will be trained from
+    /// `samples` objects.
     pub(super) fn new(samples: usize) -> Self {
         Self {
             samples,
@@ -81,7 +87,8 @@ impl Packing {
         self.samples
     }
 
-    /// Compresses the JSON of an object, and adds it to the samples if another dictionary is needed.
+    /// Compresses the JSON of an object. Adds the JSON to the training samples if another dictionary is
+    /// needed.
     pub(super) fn pack(&self, json: &[u8]) -> Packed {
         let packed = self.compressed(json);
         let mut learning = self.learning.lock();
@@ -95,8 +102,8 @@ impl Packing {
         packed
     }
 
-    /// Compresses an object with the current dictionary, if it was compressed with another one or not at all.
-    /// Returns whether that changed the stored bytes.
+    /// Compresses an object again with the current dictionary, unless it is already compressed with that
+    /// dictionary. Returns whether the stored bytes were replaced.
     pub(super) fn repack(&self, packed: &mut Packed) -> bool {
         let current = self.current.load();
         let Some(current) = &*current else {
@@ -116,17 +123,18 @@ impl Packing {
         changed
     }
 
-    /// Whether there are enough samples to train a dictionary. With `more_comes`, which is whether more
-    /// objects follow, more samples are required.
+    /// Whether there are enough samples to train a dictionary, and no object uses a dictionary older than the
+    /// current one. More samples are required if `more_comes`, which says whether more objects follow, is
+    /// true.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }
 
-    /// Trains a dictionary from the latest samples, if there are enough, and compresses later objects with
-    /// it.
+    /// Trains a dictionary if [`is_due`](Self::is_due) is true. Later objects are compressed with the new
+    /// dictionary.
     ///
-    /// The call blocks during the training. Returns whether there is a new dictionary; if the samples yield
-    /// none, later objects are sampled.
+    /// The call blocks during the training. Returns whether there is a new dictionary. If the samples yield
+    /// none, new samples are collected from later objects.
     pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;
@@ -148,12 +156,12 @@ impl Packing {
         true
     }
 
-    /// Returns the number of dictionaries trained so far.
+    /// Returns the number of dictionaries that were trained so far.
     pub(super) fn generation(&self) -> u64 {
         self.learning.lock().generation
     }
 
-    /// Returns the number of bytes that dictionaries and samples take.
+    /// Returns the size of the dictionaries and of the training samples, in bytes.
     pub(super) fn size(&self) -> usize {
         let learning = self.learning.lock();
         let (current, previous) = (self.current.load(), learning.previous.upgrade());
@@ -191,8 +199,8 @@ impl Learning {
         self.samples.as_ref().is_some_and(are_due) && self.previous.strong_count() == 0
     }
 
-    /// Removes and returns the samples if there are enough for a dictionary, so that only the first caller
-    /// trains it.
+    /// Removes and returns the samples if there are enough of them for a dictionary. Only the first of
+    /// several concurrent callers receives them.
     fn take_due(&mut self, objects: usize, more_comes: bool) -> Option<Samples> {
         if self.is_due(objects, more_comes) {
             self.samples.take()
@@ -203,7 +211,7 @@ impl Learning {
 }
 
 impl Packed {
-    /// Creates the stored form of an object's JSON without compression.
+    /// Creates the stored form of an object's JSON, uncompressed.
     pub(super) fn as_it_is(json: &[u8]) -> Self {
         Self {
             bytes: json.into(),
@@ -212,12 +220,13 @@ impl Packed {
         }
     }
 
-    /// Returns the JSON, if it is stored uncompressed.
+    /// Returns the JSON if it is stored uncompressed, otherwise `None`.
     pub(super) fn raw(&self) -> Option<&[u8]> {
         self.dictionary.is_none().then_some(&*self.bytes)
     }
 
-    /// Decompresses the JSON if it is compressed, and calls `read` with it.
+    /// Calls `read` with the JSON, which is decompressed first if necessary, and returns the result of
+    /// `read`.
     ///
     /// # Errors
     /// The compressed bytes are damaged.

@@ -1,4 +1,5 @@
-//! Tests of bodies that share a decoder: each has its own object, and an error is reported once.
+//! Tests that packed objects with a shared decoder each return their own content, and that a decode error is
+//! reported once.
 
 use std::sync::atomic::AtomicUsize;
 

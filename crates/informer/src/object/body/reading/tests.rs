@@ -1,4 +1,4 @@
-//! Tests that the count of unread objects is never too low, with concurrent readers and a writer.
+//! Tests that the count of undecoded objects is never too low while readers and a writer run concurrently.
 
 use std::thread;
 

@@ -1,4 +1,5 @@
-//! A model test: the events of a `Coalesce` buffer lead to the same state as those of a `Grow` buffer.
+//! Compares a `Coalesce` buffer with a `Grow` buffer in a model test: the events of both buffers must lead to
+//! the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,8 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 enum Step {
     Put(usize),
     Delete(usize),
-    /// A list: the objects that it contains, and which of them are unchanged.
+    /// Applies a list. The first array says which of [`NAMES`] the list contains, and the second array says
+    /// which of these objects are unchanged.
     List([bool; 4], [bool; 4]),
     Resync,
     Synced,
@@ -30,7 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A listener, and the last delivered revision of each object.
+/// A listener's buffer, and the revision of each object in the last event that the listener received.
 struct Listener {
     buffer: Arc<Buffer<Pod>>,
     taken: Option<Expansion<Pod>>,
@@ -40,7 +42,8 @@ struct Listener {
 }
 
 impl Listener {
-    /// Receives one event, if any, and asserts that it is valid after the previous ones.
+    /// Receives one event, if an event is waiting, and asserts that the event is valid after the previous
+    /// events. Returns whether an event was received.
     fn receive(&mut self) -> bool {
         loop {
             if let Some(event) = self.taken.as_mut().and_then(Expansion::next) {
@@ -80,12 +83,14 @@ impl Listener {
     }
 }
 
-/// A store with a listener of each policy, which join at the same time.
+/// A store with two listeners that join at the same time: one with a `Grow` buffer, one with a `Coalesce`
+/// buffer.
 struct Both {
     world: World,
     revision: u64,
     listeners: Option<[Listener; 2]>,
-    /// The objects that existed when the marker was pushed and were not deleted since.
+    /// Names of the objects that existed when the `Synced` event was pushed and were not deleted since.
+    /// `None` until that event is pushed.
     beginning: Option<BTreeSet<String>>,
     ids: Vec<ListenerId>,
 }
@@ -171,7 +176,7 @@ impl Both {
         }
     }
 
-    /// Lets the `Coalesce` listener receive one event.
+    /// Receives one event with the `Coalesce` listener. Returns whether an event was received.
     fn receive(&mut self) -> bool {
         let Some([_, merged]) = &mut self.listeners else {
             return false;

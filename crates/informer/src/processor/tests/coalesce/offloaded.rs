@@ -1,4 +1,5 @@
-//! Long lists, which are expanded in a `Coalesce` buffer on another thread.
+//! Tests that a `Coalesce` listener buffer expands a long list into single events on another thread, and a
+//! short list on the current thread.
 
 use super::*;
 use crate::{
@@ -6,7 +7,8 @@ use crate::{
     offload::{OFFLOADED_MIN, with_held_pool},
 };
 
-/// Returns a listener whose buffer contains a list of this many objects.
+/// Returns a store with this many objects, and the `Coalesce` buffer of a listener. All objects wait in the
+/// buffer as one unexpanded message.
 fn behind(objects: usize) -> (World, Arc<Buffer<Pod>>) {
     let mut world = World::new();
     let names: Vec<_> = (0..objects).map(|number| format!("p{number:04}")).collect();

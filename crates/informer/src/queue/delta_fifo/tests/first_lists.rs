@@ -1,4 +1,4 @@
-//! Tests of the first lists of several sources.
+//! Tests when `DeltaFifo` reports that the first lists of several sources are complete.
 
 use crate::{
     object::SourceId,

@@ -1,4 +1,4 @@
-//! Tests of a popped unit.
+//! Tests the methods of a key that was popped from a `DeltaFifo`.
 
 use crate::{
     queue::{

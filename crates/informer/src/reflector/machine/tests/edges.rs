@@ -1,4 +1,5 @@
-//! Edge cases: health, short watches, rejections, and the reported progress.
+//! Tests edge cases: resets of the backoff, short and rejected watches, a page size of zero, and the reported
+//! progress.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Epochs: after a detected or suspected rollback, the next received state has another epoch.
+//! Tests that a new epoch begins after the machine has detected or suspected a rollback of the server.
 
 use super::*;
 use crate::object::Epoch;
@@ -10,7 +10,10 @@ enum Noticed {
     Rollback,
 }
 
-/// Returns how a script changes the epoch, and checks that another list does not change it.
+/// Runs a script, and returns whether the machine has detected or suspected a rollback of the server, as its
+/// epoch shows.
+///
+/// Asserts that a further list does not change the epoch.
 fn noticed(config: RequestOptions, script: &str) -> Noticed {
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
     let mut now = Instant::now();

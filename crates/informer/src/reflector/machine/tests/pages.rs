@@ -1,4 +1,4 @@
-//! Lists and their pages: the requested revision and page size.
+//! Tests the revision and the page size in the requests for lists.
 
 use super::*;
 
@@ -130,7 +130,8 @@ async fn pages_after_an_expired_watch_are_not_requested_at_the_expired_revision(
         slept: list resourceVersion=37 limit=4
     "#]],
     );
-    // A server without a watch cache returns pages without a limit in the request, for any revision.
+    // Several pages at revision zero show a server without a watch cache. Its later lists are requested in
+    // pages too.
     check(
         listing(),
         "page 10 t1\npage 10\nreplaced\nerror expired",
@@ -150,7 +151,7 @@ async fn pages_after_an_undecodable_event_are_not_requested_at_the_revision_befo
         page_size: Some(4),
         ..listing()
     };
-    // A list at that revision would be followed by the same event.
+    // A watch from a list at that revision would receive the same event again.
     for class in ["garbage", "store"] {
         let script = format!(
             "page 16\nreplaced\nerror {class}\nslept\nlist-failed 500\nslept\npage 37\nreplaced"

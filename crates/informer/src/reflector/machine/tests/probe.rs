@@ -1,4 +1,4 @@
-//! Probes for a rollback of the server, and the silence of a watch.
+//! Tests when probes for a rollback of the server are sent, and when the silence of a watch is limited.
 
 use super::*;
 
@@ -213,7 +213,7 @@ async fn a_watch_closed_before_its_timeout_is_followed_by_a_probe() {
     );
 }
 
-/// Returns when the probe during the open watch is due.
+/// Returns the time at which the probe of the open watch is due; `None` if no probe is required.
 fn due(machine: &Machine, now: Instant) -> Option<Instant> {
     machine.watch_probe(now).map(|(due, _)| due)
 }
@@ -308,7 +308,7 @@ async fn a_server_that_answers_no_probe_is_probed_at_growing_intervals_up_to_an_
     }
     assert_eq!(probes, [0, 1, 3, 7, 15, 32, 64, 125, 186]);
 
-    // A probe with a response shows that the server has recovered.
+    // An answered probe shows that the server has recovered.
     machine
         .watch_probe_answered(&"10".into(), &"10".into(), now)
         .unwrap();

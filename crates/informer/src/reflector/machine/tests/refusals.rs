@@ -1,4 +1,4 @@
-//! Watches that the server does not open: whether and how long they are retried from the last revision.
+//! Tests whether, and for how long, a watch that the server does not open is retried before a list follows.
 
 use super::*;
 use crate::reflector::TimeoutConfig;
@@ -84,7 +84,8 @@ async fn a_probe_rejected_as_unavailable_or_unauthorized_is_still_required() {
     }
 }
 
-/// Returns the header timeout of each of these watches; all of them time out.
+/// Requests this number of watches, which all time out without headers. Returns the header timeout of each
+/// watch in seconds.
 fn header_timeouts(machine: &mut Machine, watches: usize) -> Vec<u64> {
     let now = Instant::now();
     let mut allowed = Vec::new();

@@ -1,4 +1,4 @@
-//! Each row of the table of streaming lists.
+//! Tests each row of the table of streaming lists in the documentation of `machine`.
 
 use super::*;
 
@@ -196,8 +196,11 @@ async fn an_open_streaming_list_does_not_count_as_health_before_its_end() {
     );
 }
 
-/// Runs events of a streaming list, each with the seconds since the previous one, its type, its revision,
-/// and whether it is new. Returns when the wait for the end times out, in seconds since the response.
+/// Passes events of a streaming list to a machine, and returns the deadline of the end bookmark, in seconds
+/// after the server opened the list.
+///
+/// Each event contains the seconds since the previous event, its type, its revision, and whether its object
+/// is new.
 fn deadline(events: &[(u64, FrameKind, &str, bool)]) -> f64 {
     let mut machine = Machine::new(streaming(), fastrand::Rng::with_seed(7));
     let requested = Instant::now();
@@ -224,11 +227,12 @@ async fn only_new_objects_that_may_be_part_of_the_list_count_as_progress() {
         (vec![(3, Bookmark, "5", false)], 10.0),
         (vec![(3, Added, "5", true), (3, Modified, "6", false)], 13.0),
         (vec![(3, Added, "5", true), (3, Deleted, "6", false)], 13.0),
-        // A change at 6 shows that 4 existed before, but not that 7 did.
+        // An object at revision 4 existed before the change at 6. An object at revision 7 may be created
+        // later.
         (vec![(3, Modified, "6", false), (3, Added, "4", true)], 16.0),
         (vec![(3, Modified, "6", false), (3, Added, "7", true)], 10.0),
         (vec![(3, Bookmark, "6", false), (3, Added, "7", true)], 10.0),
-        // Revisions that are not comparable may be part of the list.
+        // Objects whose revisions are not comparable may be part of the list.
         (vec![(3, Modified, "b", false), (3, Added, "a", true)], 16.0),
     ];
     for (events, expected) in cases {

@@ -1,4 +1,4 @@
-//! The timeouts of watches, and the limit of a pause that a server requests.
+//! Tests the server-side timeouts of watches, and the limit of a pause that a server requests.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Events below the last revision: when they require a probe, and when they show a rollback.
+//! Tests when an event below the last revision requires a probe, and when it shows a rollback of the server.
 
 use super::*;
 use crate::object::Epoch;
@@ -26,7 +26,7 @@ fn the_revision_to_resume_from_never_decreases() {
         (FrameKind::Bookmark, "4", "12"),
         (FrameKind::Deleted, "5", "12"),
         (FrameKind::Modified, "13", "13"),
-        // Revisions that are not comparable do not decrease.
+        // A revision that is not comparable is accepted as the last one.
         (FrameKind::Modified, "x", "x"),
         (FrameKind::Modified, "3", "3"),
     ] {

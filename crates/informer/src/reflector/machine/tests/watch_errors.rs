@@ -1,4 +1,4 @@
-//! Errors of watches: which are followed by another watch, and which by a list.
+//! Tests which errors of a watch are followed by another watch, and which by a list.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of when a client is replaced, and how often.
+//! Tests when a `RotatingClient` replaces its client, and how many clients it creates.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Counts the clients created.
+/// Number of clients created; clones share the number.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 
@@ -165,7 +165,8 @@ async fn a_failed_connection_replaces_a_client_that_is_a_minute_old() {
     );
 }
 
-/// Clients that expire 30 minutes after their creation.
+/// Returns a builder whose clients expire 30 minutes after their creation. `begun` is the start of the test,
+/// and `count` counts the created clients.
 fn expiring(begun: Instant, server: &Server, count: &Count) -> RotatingClientBuilder {
     let (server, count) = (server.clone(), count.clone());
     RotatingClient::builder(move || {

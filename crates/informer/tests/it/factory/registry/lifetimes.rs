@@ -1,4 +1,5 @@
-//! Informers before the start, after the shutdown, and those that the factory does not run itself.
+//! Tests of a factory's informers before the start and after the shutdown, and of adopted informers, which
+//! the factory neither starts nor stops.
 
 use std::fmt::Write;
 

@@ -1,12 +1,13 @@
-//! The states that the hostile server gives to one object, one after the other.
+//! The script of the hostile server: the successive states that it stores for one object.
 
-/// One step of the script: its purpose, the action of the server on the object, and the bytes of the object.
+/// One step of the script: a description, the server's action (`write` or `delete`), and the bytes of the
+/// object.
 type Step = (&'static str, &'static str, Vec<u8>);
 
-/// The metadata of the object, as JSON without its braces.
+/// The JSON fields of the object's metadata, without the enclosing braces.
 const HEAD: &str = r#""name":"a","namespace":"default","uid":"u","resourceVersion":"REVISION""#;
 
-/// Returns every step, in the order in which the server applies them.
+/// Returns all steps of the script in the order in which the server applies them.
 pub(super) fn script() -> Vec<Step> {
     [
         bodies(),
@@ -18,7 +19,8 @@ pub(super) fn script() -> Vec<Step> {
     .concat()
 }
 
-/// Returns steps with valid metadata and a body that may not decode.
+/// Returns steps whose objects have valid metadata. The other fields are valid in some steps and cannot be
+/// decoded in others.
 fn bodies() -> Vec<Step> {
     let deep = format!(r#","spec":{}{}"#, "[".repeat(200), "]".repeat(200));
     let mut no_utf8 = object("", r#","spec":{"nodeName":"X"}"#);
@@ -63,7 +65,8 @@ fn bodies() -> Vec<Step> {
     ]
 }
 
-/// Returns steps with metadata that do not decode.
+/// Returns steps whose objects have invalid metadata: a field of the wrong type, an invalid time, or a
+/// duplicate field.
 fn metadata() -> Vec<Step> {
     vec![
         (
@@ -114,7 +117,8 @@ fn metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns steps in which the kind follows the object's other fields, and steps with objects of another kind.
+/// Returns steps with the field `kind` after the object's other fields, and steps with an object of another
+/// kind.
 fn kinds() -> Vec<Step> {
     vec![
         (
@@ -137,8 +141,8 @@ fn kinds() -> Vec<Step> {
     ]
 }
 
-/// Returns steps with values without metadata and so without a name, and with valid objects before and after
-/// them.
+/// Returns steps whose JSON values have no metadata and therefore no object name. The first and the last step
+/// have a valid object.
 fn without_metadata() -> Vec<Step> {
     vec![
         ("healthy before no metadata", "write", good("")),
@@ -150,7 +154,7 @@ fn without_metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns steps that delete valid and broken objects.
+/// Returns steps that delete the object while its state is valid or broken.
 fn deletions() -> Vec<Step> {
     vec![
         ("deleted while healthy", "delete", good("")),

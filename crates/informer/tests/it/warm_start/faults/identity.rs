@@ -1,4 +1,5 @@
-//! The identity of the server: a warm start requires it, unless the saved store names the server.
+//! Tests of the server identity that a saved store contains. A warm start compares it with the identity that
+//! the server reports. No identity is requested if the program names the server with `SavedStore::server`.
 
 use std::future::{pending, ready};
 
@@ -100,8 +101,8 @@ async fn a_failed_identity_request_is_retried_at_a_save() {
     }
 }
 
-/// A source whose server rejects the first `refusals` requests for its identity, and does not respond to
-/// later ones.
+/// A source whose first `refusals` requests for the identity of the server are rejected. Later requests for
+/// the identity receive no response.
 struct Hesitant {
     pods: ListWatch<Pod>,
     refusals: usize,

@@ -1,4 +1,4 @@
-//! Tests of pending objects: when they are packed, and that none is forgotten.
+//! Tests when the background work compresses objects from watch events, and where it trains dictionaries.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ fn json(number: usize) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// A decoder that packs later, after objects that trained a dictionary.
+/// Returns a decoder that leaves the compression of objects to the background work. A dictionary has already
+/// been trained.
 fn decoder() -> Decoder<ConfigMap> {
     let packed = PackedDecoder::new(PackOptions::new(SAMPLES), open, Box::new(|_| {}));
     let packed = Arc::new(packed);
@@ -111,7 +112,8 @@ async fn with_several_threads_packing_runs_in_parallel() {
     }
 }
 
-/// Packing with a dictionary of that many objects, and packed objects that another one would fit better.
+/// Returns a decoder with a dictionary trained from `samples` objects that no longer fits: the decoder has
+/// since compressed objects of another kind, and enough of them to train a second dictionary.
 fn outgrown(samples: usize) -> Arc<PackedDecoder<ConfigMap>> {
     let decoder = PackedDecoder::new(PackOptions::new(samples), open, Box::new(|_| {}));
     let mut rng = fastrand::Rng::with_seed(1);

@@ -1,4 +1,5 @@
-//! [`Dictionary`] contains text that many objects have in common, and the compression contexts that use it.
+//! [`Dictionary`] compresses and decompresses single objects with a trained zstd dictionary, which contains
+//! text that many objects have in common.
 
 use parking_lot::Mutex;
 use zstd::{
@@ -8,32 +9,34 @@ use zstd::{
 
 use super::samples::Samples;
 
-/// The zstd compression level: the fastest one that finds repeated text. For pods, the next level saves 2 %
-/// and takes a quarter more time.
+/// The zstd compression level: the fastest level that finds repeated text. The next level makes pods 2 %
+/// smaller, but takes a quarter more time.
 const LEVEL: i32 = 1;
 
-/// Minimum bytes of repeated text that the compression looks for: JSON repeats whole members, not five
-/// letters. Compared with the level's default, pods are 5 % smaller, custom resources 2 %, `ConfigMaps` and
-/// Secrets equal; no kind takes longer.
+/// Minimum length in bytes of the repeated text for which the compression searches. JSON repeats whole
+/// members rather than short character sequences. Compared with the level's default, pods become 5 % smaller
+/// and custom resources 2 %, while `ConfigMaps` and Secrets stay the same size. Compression takes no longer
+/// for any of them.
 const MATCH_MIN: u32 = 7;
 
-/// The zstd parameter `targetLength`: after a miss, only every second byte is searched. For pods the result
-/// is 4 % larger, in a sixth less time.
+/// The zstd parameter `targetLength`. With this value, the compression skips every second byte after a failed
+/// search. For pods, the result is 4 % larger, and compression takes a sixth less time.
 const TARGET_LENGTH: u32 = 2;
 
-/// Maximum bytes of a dictionary. With twice as many, pods are 1 % smaller, with four times as many 4 %. But
-/// the dictionary displaces other data from the processor's caches: events take 2 % longer with twice as many
-/// bytes.
+/// Maximum size of a dictionary in bytes. With twice this size, pods become 1 % smaller, and with four times
+/// this size 4 %. But a dictionary evicts other data from the processor's caches: with twice this size,
+/// events take 2 % longer.
 const BYTES: usize = 16 * 1024;
 
-/// Maximum number of idle compression contexts that are kept, for as many concurrent threads. Each takes some
-/// 150 KB. Creating a context for each object would take seven times as long as compressing the object.
+/// Maximum number of idle compression contexts that are kept for reuse, and also of idle decompression
+/// contexts. Each context takes some 150 KB. Creating a context for each object would take seven times as
+/// long as compressing the object.
 const IDLE: usize = 16;
 
-/// Maximum bytes of a context's output buffer. A context with a larger buffer is dropped after use.
+/// Maximum size in bytes of a context's output buffer. A context with a larger buffer is dropped after use.
 const ROOM_MAX: usize = 256 * 1024;
 
-/// A trained dictionary, with idle contexts for compression and decompression.
+/// A trained compression dictionary, with idle contexts for compression and decompression.
 pub(super) struct Dictionary {
     bytes: Vec<u8>,
     compressors: Mutex<Vec<Compressing>>,
@@ -51,8 +54,8 @@ struct Decompressing {
 }
 
 impl Dictionary {
-    /// Trains a dictionary from the samples; returns `None` if they have too little in common, or are too
-    /// small.
+    /// Trains a dictionary from the samples. Returns `None` if the samples have too little text in common or
+    /// are too small.
     pub(super) fn train(samples: &Samples) -> Option<Self> {
         let bytes = zstd::dict::from_continuous(samples.bytes(), samples.lengths(), BYTES);
         let dictionary = Self {
@@ -67,7 +70,8 @@ impl Dictionary {
         self.bytes.len()
     }
 
-    /// Compresses JSON with this dictionary; returns `None` if that fails or the result is not smaller.
+    /// Compresses `json` with this dictionary. Returns `None` if compression fails or the result is not
+    /// smaller than `json`.
     pub(super) fn compress(&self, json: &[u8]) -> Option<Box<[u8]>> {
         let idle = self.compressors.lock().pop();
         let mut compressing = idle.or_else(|| self.compressing())?;
@@ -85,8 +89,8 @@ impl Dictionary {
         compressed
     }
 
-    /// Decompresses `bytes`, and calls `read` with the result; returns `None` if the bytes are damaged, or do
-    /// not have `length` bytes after decompression.
+    /// Decompresses `bytes`, calls `read` with the decompressed bytes, and returns the result of `read`.
+    /// Returns `None` if `bytes` are damaged, or if the number of decompressed bytes is not `length`.
     pub(super) fn decompressed<T>(
         &self,
         bytes: &[u8],

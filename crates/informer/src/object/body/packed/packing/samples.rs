@@ -1,39 +1,41 @@
-//! [`Samples`] collects training data for a dictionary, and [`Fit`] detects when another dictionary is
-//! needed.
+//! [`Samples`] collects training data for a compression dictionary. [`Fit`] detects when new objects no
+//! longer compress well with a dictionary.
 
 use super::Packed;
 
-/// Maximum bytes taken from one object as a sample, so that a large object does not dominate.
+/// Maximum number of bytes that are sampled from one object. The limit prevents one large object from
+/// dominating the dictionary.
 const SAMPLE_BYTES: usize = 32 * 1024;
 
-/// Maximum number of samples for one dictionary. With four times as many, pods, custom resources,
-/// `ConfigMaps` and Secrets are at best 3 % smaller, some larger, and training takes three to four times as
-/// long.
+/// Maximum number of samples for one dictionary. With four times this number, pods, custom resources,
+/// `ConfigMaps` and Secrets become at most 3 % smaller, and some become larger. Training then takes three to
+/// four times as long.
 const TAKEN_MAX: usize = 64;
 
-/// Maximum total bytes of the objects that are sampled before a dictionary is trained. Until the first
-/// dictionary these objects stay uncompressed.
+/// Total size in bytes of the received objects at which a dictionary is trained even if fewer objects than
+/// requested were received. Until the first dictionary is trained, these objects stay uncompressed.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Factor by which more objects than requested are sampled if more objects follow, because neighbours in a
-/// list belong to few workloads. For pods this saves 9 %; a larger factor does not save more.
+/// Factor by which the requested number of objects is multiplied while a list still delivers objects, because
+/// neighbouring objects of a list belong to few workloads. For pods this saves 9 % of memory. A larger factor
+/// saves no more.
 const SPREAD: usize = 4;
 
-/// Training data for a dictionary: the first bytes of some objects, concatenated. These objects are evenly
-/// spread over all objects seen.
+/// Training data for a dictionary: the concatenated first bytes of sampled objects. The sampled objects are
+/// evenly distributed over all objects that were added.
 pub(super) struct Samples {
-    /// Number of objects still to be skipped before sampling starts.
+    /// Number of objects that are still skipped before sampling starts.
     skips: usize,
     bytes: Vec<u8>,
     lengths: Vec<usize>,
-    /// Number of objects from one sample to the next.
+    /// Number of objects from one sampled object to the next.
     stride: usize,
     seen: usize,
     seen_bytes: usize,
 }
 
 impl Samples {
-    /// Creates an empty collection that skips this number of objects before it takes samples.
+    /// Creates an empty collection that skips the first `objects` objects.
     pub(super) fn behind(objects: usize) -> Self {
         Self {
             skips: objects,
@@ -45,7 +47,8 @@ impl Samples {
         }
     }
 
-    /// Counts an object, and takes its first bytes as a sample if its position is one to be sampled.
+    /// Counts an object. If the object is at a position to be sampled, the first bytes of its JSON become a
+    /// sample.
     pub(super) fn add(&mut self, json: &[u8]) {
         if self.skips > 0 {
             self.skips -= 1;
@@ -63,29 +66,31 @@ impl Samples {
         self.seen_bytes += json.len();
     }
 
-    /// Whether the next object is a sample.
+    /// Whether the next object is to be sampled.
     fn is_one(&self) -> bool {
         self.seen.is_multiple_of(self.stride)
     }
 
-    /// Whether at least `objects` objects were seen, or the memory limit is reached, so that a dictionary can
-    /// be trained.
+    /// Whether a dictionary can be trained: at least `objects` objects were added, or their size limit is
+    /// reached.
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Whether more objects would not improve the samples, or the memory limit is reached.
+    /// Whether more objects would not improve the dictionary: at least [`SPREAD`] times `objects` objects
+    /// were added, or their size limit is reached.
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Whether the memory limit is reached, and there are enough samples for a dictionary. Until then all
-    /// objects stay uncompressed.
+    /// Whether the added objects reach their size limit, [`SEEN_BYTES_MAX`], and there are enough samples for
+    /// a dictionary.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }
 
-    /// Removes every second sample and doubles the distance between samples, to make room for later ones.
+    /// Removes every second sample, and doubles the distance between sampled objects. Samples of later
+    /// objects can then be added.
     fn thin_out(&mut self) {
         let (mut from, mut to) = (0, 0);
         let mut lengths = Vec::with_capacity(self.lengths.len());
@@ -111,18 +116,20 @@ impl Samples {
     }
 }
 
-/// Number of objects over which a compression ratio is measured, for comparison with others.
+/// Number of objects in a window. The compression ratio is measured for each window of consecutive objects,
+/// and windows are compared with each other.
 const WINDOW: u32 = 1000;
 
-/// Minimum number of windows, of [`WINDOW`] objects each, before a dictionary is replaced. Otherwise objects
-/// with alternating content would cause more training than the compression saves.
+/// Minimum number of windows of [`WINDOW`] objects each before a dictionary is replaced. With fewer windows,
+/// objects with alternating content would cause more training than the better compression saves.
 const WINDOWS_MIN: u32 = 8;
 
-/// Detects when a dictionary no longer fits new objects: compares the compression ratio of the first window
-/// of objects with that of the last window.
+/// Detects when new objects no longer compress well with a dictionary. It compares the compression ratio of
+/// the first [`WINDOW`] objects with the ratio of the latest [`WINDOW`] objects.
 #[derive(Default)]
 pub(super) struct Fit {
-    /// Compressed bytes per thousand uncompressed bytes, in the first window.
+    /// Number of compressed bytes per thousand uncompressed bytes in the first window of objects; `None`
+    /// until the first window is complete.
     first: Option<u64>,
     windows: u32,
     objects: u32,
@@ -131,8 +138,11 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Counts a compressed object. At the end of a window, returns whether the last window's compressed size,
-    /// relative to its uncompressed size, is more than 1.5 times that of the first window.
+    /// Counts a compressed object, and returns whether the dictionary should be replaced.
+    ///
+    /// The result can be true only at the end of a window of objects, after at least [`WINDOWS_MIN`] windows.
+    /// It is true if the compressed size relative to the uncompressed size is more than 1.5 times that of the
+    /// first window.
     pub(super) fn worsens(&mut self, packed: &Packed) -> bool {
         self.objects += 1;
         self.json += u64::from(packed.length);

@@ -1,8 +1,10 @@
-//! Tests that packed objects are unpacked unchanged, with any sequence of dictionaries.
+//! Tests that compressed objects decompress to the original bytes, whichever dictionaries were trained, and
+//! which objects are sampled.
 
 use super::*;
 
-/// An object of a kind whose objects share text only with each other.
+/// Returns the JSON of an object. Objects of the same `kind` share most of their text, and objects of
+/// different kinds share almost none.
 fn json(kind: u64, number: usize) -> String {
     let mut rng = fastrand::Rng::with_seed(kind);
     let word = |rng: &mut fastrand::Rng| -> String { (0..8).map(|_| rng.alphanumeric()).collect() };
@@ -128,7 +130,8 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
     assert_eq!(samples.bytes().len(), 64 * 32 * 1024);
 }
 
-/// Returns the numbers of the objects that become samples.
+/// Packs numbered objects until a training from `objects` objects is due, and returns the numbers of the
+/// sampled objects. `more_comes` says whether more objects follow.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     let packing = Packing::new(objects);
     let seen = (0..objects * 8).find(|number| {

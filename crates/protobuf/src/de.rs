@@ -7,26 +7,32 @@
 //! - the depth and the number of visited values are limited by [`Limits`], also for small inputs;
 //! - an error contains the field's path in JSON.
 
+mod level;
+mod value;
 mod field;
 mod message;
-mod value;
 
 use std::cell::Cell;
 
 use serde::{
-    de::{self, Visitor},
+    de::{self, DeserializeSeed, SeqAccess, Visitor, value::MapAccessDeserializer},
     forward_to_deserialize_any,
 };
 
 use crate::{
     error::{Error, Reason},
     order::sorted,
-    table::{MessageId, Messages},
+    scalar::{self, Scalar},
+    table::{Container, Form, Message, MessageId, Messages, Presence},
+    wire::WireFields,
 };
+use field::FieldValue;
+use level::Level;
 use message::MessageAccess;
+use value::ScalarValue;
 
 #[cfg(test)]
-pub(crate) use self::{field::ScalarValue, message::INLINE_MAX};
+pub(crate) use message::INLINE_MAX;
 
 /// Limits on what one message may produce.
 ///
@@ -69,7 +75,7 @@ pub fn decode_with<R>(
     mut read: impl FnMut(Deserializer<'_, '_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let context = Context::new(limits);
-    let result = read(Deserializer::new(&context, message, bytes));
+    let result = read(Deserializer::new(&context, message, bytes, 1));
     let is_unordered = context.is_unordered.get();
     if result.is_ok() && !is_unordered {
         return result;
@@ -78,7 +84,7 @@ pub fn decode_with<R>(
     match sorted(context.messages, context.messages.get(message), bytes) {
         Ok(sorted) if is_unordered || sorted != bytes => {
             let context = Context::new(limits);
-            read(Deserializer::new(&context, message, &sorted))
+            read(Deserializer::new(&context, message, &sorted, 1))
         }
         Err(reason) if is_unordered => Err(reason.into()),
         Ok(_) | Err(_) => result,
@@ -127,17 +133,29 @@ impl Context {
 #[derive(Clone, Copy, Debug)]
 pub struct Deserializer<'de, 'c> {
     context: &'c Context,
-    message: MessageId,
+    message: &'static Message,
     bytes: &'de [u8],
+    /// Nesting of the JSON value, from 1 for the outermost object.
+    depth: usize,
     type_meta: Option<(&'de str, &'de str)>,
 }
 
+/// How a message is visited.
+enum Shape<'de> {
+    Object,
+    /// The value of one field, at this position in the table.
+    Field(usize),
+    EmptyList,
+    Scalar(Scalar<'de>),
+}
+
 impl<'de, 'c> Deserializer<'de, 'c> {
-    fn new(context: &'c Context, message: MessageId, bytes: &'de [u8]) -> Self {
+    fn new(context: &'c Context, message: MessageId, bytes: &'de [u8], depth: usize) -> Self {
         Self {
             context,
-            message,
+            message: context.messages.get(message),
             bytes,
+            depth,
             type_meta: None,
         }
     }
@@ -148,6 +166,64 @@ impl<'de, 'c> Deserializer<'de, 'c> {
         self.type_meta = Some((api_version, kind));
         self
     }
+
+    #[inline]
+    fn shape(self) -> Result<Shape<'de>, Error> {
+        Ok(match self.message.form {
+            Form::Object => Shape::Object,
+            Form::List | Form::Either => match self.present()? {
+                Some(at) => Shape::Field(at),
+                None if self.message.form == Form::List => Shape::EmptyList,
+                None => Shape::Scalar(Scalar::Null),
+            },
+            special => Shape::Scalar(Scalar::special(special, self.bytes)?),
+        })
+    }
+
+    /// Whether the message is null as JSON.
+    #[inline]
+    fn is_null(self) -> Result<bool, Error> {
+        match self.message.form {
+            Form::Object | Form::List => Ok(false),
+            Form::Either => Ok(self.present()?.is_none()),
+            special => Ok(scalar::is_null(special, self.bytes)?),
+        }
+    }
+
+    /// Returns the position of the last field that is sent; if none is sent, the position of the first field if
+    /// Go writes a value for it that is not null.
+    ///
+    /// Only messages that are one field in JSON need this. They are rare, so the order of their fields is
+    /// checked in a pass of its own.
+    fn present(self) -> Result<Option<usize>, Error> {
+        let message = self.message;
+        let mut last = None;
+        let mut is_adjacent = true;
+        for field in WireFields::new(self.bytes) {
+            let (number, _) = field?;
+            let Some(at) = message.position(number) else {
+                is_adjacent = false;
+                continue;
+            };
+            let is_next_item =
+                last == Some(at) && is_adjacent && message.fields[at].container == Container::List;
+            if last.is_some_and(|last| at <= last) && !is_next_item {
+                return Err(self.context.unordered().into());
+            }
+            (last, is_adjacent) = (Some(at), true);
+        }
+        let first = message.fields.first();
+        let first = first.filter(|field| {
+            field.presence == Presence::Always && field.container == Container::One
+        });
+        Ok(last.or(first.map(|_| 0)))
+    }
+
+    #[inline]
+    fn members(self) -> Result<MessageAccess<'de, 'c>, Reason> {
+        let (context, message) = (self.context, self.message);
+        MessageAccess::new(context, message, self.bytes, self.depth, self.type_meta)
+    }
 }
 
 impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
@@ -155,14 +231,33 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
 
     #[inline]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let message = self.context.messages.get(self.message);
-        let mut access = MessageAccess::new(self.context, message, self.bytes, 1)?;
-        access.type_meta = self.type_meta;
-        visitor.visit_map(access)
+        match self.shape()? {
+            Shape::Object => visitor.visit_map(self.members()?),
+            Shape::Scalar(scalar) => scalar.visit(visitor),
+            Shape::EmptyList => visitor.visit_seq(NoItems),
+            Shape::Field(at) => {
+                let mut level = Level::new(self.message, self.bytes);
+                let field = &self.message.fields[at];
+                let first = level.find(field.number())?;
+                let value = FieldValue {
+                    context: self.context,
+                    depth: self.depth,
+                    field,
+                    first,
+                    level: &mut level,
+                };
+                value.deserialize_any(visitor)
+            }
+        }
     }
 
+    #[inline]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_some(self)
+        if self.is_null()? {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
     #[inline]
@@ -174,9 +269,39 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
         visitor.visit_newtype_struct(self)
     }
 
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match self.shape()? {
+            Shape::Object => {
+                let members = MapAccessDeserializer::new(self.members()?);
+                members.deserialize_enum(name, variants, visitor)
+            }
+            Shape::Scalar(scalar) => ScalarValue(scalar).deserialize_enum(name, variants, visitor),
+            Shape::Field(_) | Shape::EmptyList => self.deserialize_any(visitor),
+        }
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map struct enum identifier ignored_any
+        seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+/// A list without items.
+struct NoItems;
+
+impl<'de> SeqAccess<'de> for NoItems {
+    type Error = Error;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        _: S,
+    ) -> Result<Option<S::Value>, Error> {
+        Ok(None)
     }
 }
 

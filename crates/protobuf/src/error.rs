@@ -58,7 +58,7 @@ impl Error {
             match step {
                 Step::Member(name) if path.is_empty() => path.push_str(name),
                 Step::Member(name) => path.extend([".", name]),
-                Step::Item(index) => path.push_str(&format!("[{index}]")),
+                Step::Item(index) => path.extend(["[", &index.to_string(), "]"]),
                 Step::Key(key) => path.extend(["[", key, "]"]),
             }
         }

@@ -7,14 +7,14 @@
 //! The tables of messages are generated from Kubernetes' own modules. The crate knows nothing of lists, watches
 //! or servers.
 
-mod de;
-mod envelope;
-mod error;
-mod order;
-mod scalar;
-mod table;
 mod wire;
 mod write;
+mod envelope;
+mod error;
+mod table;
+mod scalar;
+mod order;
+mod de;
 
 pub use de::{Deserializer, Limits, decode, decode_with};
 pub use envelope::Envelope;

@@ -20,29 +20,34 @@ pub(crate) fn sorted(
     message: &'static Message,
     bytes: &[u8],
 ) -> Result<Vec<u8>, Reason> {
-    let mut sorted = Vec::with_capacity(bytes.len());
-    Sorter { messages }.message(message, &[bytes], &mut sorted, DEPTH_MAX)?;
-    Ok(sorted)
+    let mut sorter = Sorter {
+        messages,
+        sorted: Vec::with_capacity(bytes.len()),
+    };
+    sorter.message(message, &[bytes], DEPTH_MAX)?;
+    Ok(sorter.sorted)
 }
 
 struct Sorter {
     messages: &'static Messages,
+    /// The fields that are sorted already. All levels share one buffer, and the parts of a message are borrowed:
+    /// copies would multiply with the nesting depth.
+    sorted: Vec<u8>,
 }
 
 impl Sorter {
     /// Appends the fields of a message, which was sent in these parts.
-    ///
-    /// The parts are borrowed and the result has one buffer: copies would multiply with the nesting depth.
     fn message(
-        &self,
+        &mut self,
         message: &'static Message,
         parts: &[&[u8]],
-        sorted: &mut Vec<u8>,
         depth_left: usize,
     ) -> Result<(), Reason> {
         // Messages with their own JSON encoding are read in any order.
         if message.fields.is_empty() {
-            parts.iter().for_each(|part| sorted.extend_from_slice(part));
+            for part in parts {
+                self.sorted.extend_from_slice(part);
+            }
             return Ok(());
         }
         let depth_left = depth_left
@@ -59,55 +64,54 @@ impl Sorter {
         fields.sort_by_key(|(at, _)| *at);
         for values in fields.chunk_by(|(a, _), (b, _)| a == b) {
             let field = &message.fields[values[0].0];
-            self.field(field, values, sorted, depth_left)?;
+            self.field(field, values, depth_left)?;
         }
         Ok(())
     }
 
     /// Appends the values of one field.
     fn field(
-        &self,
+        &mut self,
         field: &Field,
         values: &[(usize, WireValue<'_>)],
-        sorted: &mut Vec<u8>,
         depth_left: usize,
     ) -> Result<(), Reason> {
         let number = field.number();
-        let values = values.iter().map(|(_, value)| *value);
+        let mut values = values.iter().map(|(_, value)| *value);
         match (field.container, field.value) {
             (Container::One, Type::Message(id)) => {
                 let parts = values
                     .map(WireValue::bytes)
                     .collect::<Result<Vec<_>, _>>()?;
-                self.nested(number, id, &parts, sorted, depth_left)?;
+                self.nested(number, id, &parts, depth_left)?;
             }
             (Container::One, _) => {
-                if let Some(last) = values.last() {
-                    put(number, last, sorted)?;
+                if let Some(last) = values.next_back() {
+                    put(number, last, &mut self.sorted)?;
                 }
             }
             (Container::List, Type::Message(id)) => {
                 for value in values {
-                    self.nested(number, id, &[value.bytes()?], sorted, depth_left)?;
+                    self.nested(number, id, &[value.bytes()?], depth_left)?;
                 }
             }
             (Container::Map, Type::Message(id)) => {
                 for value in values {
-                    let entry = sorted.len();
+                    let entry = self.sorted.len();
                     for field in WireFields::new(value.bytes()?) {
                         match field? {
                             (2, value) => {
-                                self.nested(2, id, &[value.bytes()?], sorted, depth_left)?;
+                                self.nested(2, id, &[value.bytes()?], depth_left)?;
                             }
-                            (number, value) => put(number, value, sorted)?,
+                            (number, value) => put(number, value, &mut self.sorted)?,
                         }
                     }
-                    put_head(number, entry, sorted);
+                    put_head(number, entry, &mut self.sorted);
                 }
             }
             (Container::List | Container::Map, _) => {
                 for value in values {
-                    put(number, value, sorted)?;
+                    put(number, value, &mut self.sorted)?;
                 }
             }
         }
@@ -116,16 +120,15 @@ impl Sorter {
 
     /// Appends a message as the value of a field.
     fn nested(
-        &self,
+        &mut self,
         number: u32,
         id: MessageId,
         parts: &[&[u8]],
-        sorted: &mut Vec<u8>,
         depth_left: usize,
     ) -> Result<(), Reason> {
-        let start = sorted.len();
-        self.message(self.messages.get(id), parts, sorted, depth_left)?;
-        put_head(number, start, sorted);
+        let start = self.sorted.len();
+        self.message(self.messages.get(id), parts, depth_left)?;
+        put_head(number, start, &mut self.sorted);
         Ok(())
     }
 }

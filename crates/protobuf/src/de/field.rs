@@ -5,7 +5,11 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-use super::{Context, message::Level, value::ItemValue};
+use super::{
+    Context,
+    level::Level,
+    value::{ItemValue, ScalarValue},
+};
 use crate::{
     error::{Error, Reason, Step},
     scalar::Scalar,
@@ -28,13 +32,14 @@ pub(super) struct FieldValue<'l, 'de, 'c> {
 impl<'de, 'c> FieldValue<'_, 'de, 'c> {
     /// Returns the value of a field that has neither a list nor a map.
     #[inline]
-    fn item(&self) -> ItemValue<'de, 'c> {
-        ItemValue {
-            context: self.context,
-            depth: self.depth,
-            value_type: self.field.value,
-            value: self.first,
-        }
+    fn item(&self) -> Result<ItemValue<'de, 'c>, Error> {
+        ItemValue::new(self.context, self.field.value, self.first, self.depth)
+    }
+
+    /// Returns an item of the list, or the value of an entry of the map.
+    #[inline]
+    fn inner(&self, value: Option<WireValue<'de>>) -> Result<ItemValue<'de, 'c>, Error> {
+        ItemValue::new(self.context, self.field.value, value, self.depth + 1)
     }
 
     /// Whether the field is missing, and Go writes null for it.
@@ -62,14 +67,14 @@ impl<'de> de::Deserializer<'de> for FieldValue<'_, 'de, '_> {
                 field: self,
                 value: None,
             }),
-            _ => self.item().deserialize_any(visitor),
+            _ => self.item()?.deserialize_any(visitor),
         }
     }
 
     #[inline]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let is_null = self.is_missing_null()
-            || (self.field.container == Container::One && self.item().is_null()?);
+            || (self.field.container == Container::One && self.item()?.is_null()?);
         if is_null {
             visitor.visit_none()
         } else {
@@ -92,7 +97,7 @@ impl<'de> de::Deserializer<'de> for FieldValue<'_, 'de, '_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.item().deserialize_enum(name, variants, visitor)
+        self.item()?.deserialize_enum(name, variants, visitor)
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -163,14 +168,9 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de, '_> {
         };
         let at = self.visited;
         self.visited += 1;
-        let item = ItemValue {
-            context: self.field.context,
-            depth: self.field.depth + 1,
-            value_type: self.field.field.value,
-            value: Some(value),
-        };
         self.field.context.count()?;
-        let item = seed.deserialize(item);
+        let item = self.field.inner(Some(value));
+        let item = item.and_then(|item| seed.deserialize(item));
         item.map(Some).map_err(|error| error.below(Step::Item(at)))
     }
 }
@@ -217,61 +217,8 @@ impl<'de> MapAccess<'de> for Entries<'_, 'de, '_> {
             .value
             .take()
             .ok_or_else(|| Reason::new("a value was requested before its key"))?;
-        let value_type = self.field.field.value;
-        let item = ItemValue {
-            context: self.field.context,
-            depth: self.field.depth + 1,
-            value_type,
-            value,
-        };
-        seed.deserialize(item)
-            .map_err(|error| error.below(Step::Key(String::from_utf8_lossy(key).into_owned())))
-    }
-}
-
-/// A scalar as a deserializer.
-pub(crate) struct ScalarValue<'de>(pub(crate) Scalar<'de>);
-
-impl<'de> de::Deserializer<'de> for ScalarValue<'de> {
-    type Error = Error;
-
-    #[inline]
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.0.visit(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.0 {
-            Scalar::Null => visitor.visit_none(),
-            _ => visitor.visit_some(self),
-        }
-    }
-
-    #[inline]
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        match self.0 {
-            Scalar::Text(text) => {
-                visitor.visit_enum(de::value::CowStrDeserializer::<Error>::new(text))
-            }
-            other => other.visit(visitor),
-        }
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map struct identifier ignored_any
+        let item = self.field.inner(value);
+        let item = item.and_then(|item| seed.deserialize(item));
+        item.map_err(|error| error.below(Step::Key(String::from_utf8_lossy(key).into_owned())))
     }
 }

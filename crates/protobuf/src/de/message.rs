@@ -1,16 +1,15 @@
 //! [`MessageAccess`]: visits the fields of a message as the members of a JSON object.
 
-use serde::{
-    de::{self, DeserializeSeed, MapAccess},
-    forward_to_deserialize_any,
-};
+use std::borrow::Cow;
 
-use super::{Context, field::FieldValue};
+use serde::de::{DeserializeSeed, MapAccess};
+
+use super::{Context, field::FieldValue, level::Level, value::ScalarValue};
 use crate::{
     error::{Error, Reason, Step},
-    scalar,
+    scalar::{self, Scalar},
     table::{Container, Field, Form, Message, Presence, Type},
-    wire::{WireError, WireFields, WireValue},
+    wire::WireValue,
 };
 
 /// Maximum nesting of messages whose members are members of their parent. A test compares it with the table.
@@ -29,19 +28,8 @@ pub(super) struct MessageAccess<'de, 'c> {
     /// The member whose key was visited last.
     current: Option<Member<'de>>,
     /// The API version and the kind, which are visited first.
-    pub(super) type_meta: Option<(&'de str, &'de str)>,
+    type_meta: Option<(&'de str, &'de str)>,
     kind: Option<&'de str>,
-}
-
-/// Position in the bytes and in the table of one message.
-#[derive(Clone, Debug)]
-pub(super) struct Level<'de> {
-    fields: WireFields<'de>,
-    /// The next field of the bytes, if it was read already.
-    next: Option<(u32, WireValue<'de>)>,
-    message: &'static Message,
-    /// Position of the next field in the table.
-    at: usize,
 }
 
 /// A member of the JSON object.
@@ -51,85 +39,13 @@ enum Member<'de> {
     Text(&'de str),
 }
 
-impl<'de> Level<'de> {
-    pub(super) fn new(message: &'static Message, bytes: &'de [u8]) -> Self {
-        Self {
-            fields: WireFields::new(bytes),
-            next: None,
-            message,
-            at: 0,
-        }
-    }
-
-    #[inline]
-    fn peek(&mut self) -> Result<Option<(u32, WireValue<'de>)>, WireError> {
-        if self.next.is_none() {
-            self.next = self.fields.next().transpose()?;
-        }
-        Ok(self.next)
-    }
-
-    /// Returns the next value if it belongs to the field with this number: the next item of a list or the next
-    /// entry of a map.
-    #[inline]
-    pub(super) fn again(&mut self, number: u32) -> Result<Option<WireValue<'de>>, WireError> {
-        let next = self.peek()?.filter(|(next, _)| *next == number);
-        if next.is_some() {
-            self.next = None;
-        }
-        Ok(next.map(|(_, value)| value))
-    }
-
-    /// Skips fields up to the first value of the field with this number, and returns this value.
-    pub(super) fn find(&mut self, number: u32) -> Result<Option<WireValue<'de>>, WireError> {
-        while let Some((next, value)) = self.peek()? {
-            self.next = None;
-            if next == number {
-                return Ok(Some(value));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns the next field that is in the bytes, or missing there although Go writes it.
-    #[inline]
-    fn advance(
-        &mut self,
-        context: &Context,
-    ) -> Result<Option<(&'static Field, Option<WireValue<'de>>)>, Error> {
-        loop {
-            let next = self.peek()?;
-            let number = next.map_or(u32::MAX, |(number, _)| number);
-            while let Some(field) = self.message.fields.get(self.at) {
-                if field.number() > number {
-                    break;
-                }
-                self.at += 1;
-                if field.number() == number {
-                    self.next = None;
-                    return Ok(Some((field, next.map(|(_, value)| value))));
-                }
-                if field.is_written_if_missing() {
-                    return Ok(Some((field, None)));
-                }
-            }
-            if next.is_none() {
-                return Ok(None);
-            }
-            if self.message.position(number).is_some() {
-                return Err(context.unordered().into());
-            }
-            self.next = None;
-        }
-    }
-}
-
 impl<'de, 'c> MessageAccess<'de, 'c> {
     pub(super) fn new(
         context: &'c Context,
         message: &'static Message,
         bytes: &'de [u8],
         depth: usize,
+        type_meta: Option<(&'de str, &'de str)>,
     ) -> Result<Self, Reason> {
         if depth > context.limits.depth {
             let max = context.limits.depth;
@@ -143,7 +59,7 @@ impl<'de, 'c> MessageAccess<'de, 'c> {
             level: Level::new(message, bytes),
             outer: [const { None }; INLINE_MAX],
             current: None,
-            type_meta: None,
+            type_meta,
             kind: None,
         })
     }
@@ -219,17 +135,17 @@ impl<'de> MapAccess<'de> for MessageAccess<'de, '_> {
         if let Some((api_version, kind)) = self.type_meta.take() {
             self.current = Some(Member::Text(api_version));
             self.kind = Some(kind);
-            return seed.deserialize(Key("apiVersion")).map(Some);
+            return seed.deserialize(text("apiVersion")).map(Some);
         }
         if let Some(kind) = self.kind.take() {
             self.current = Some(Member::Text(kind));
-            return seed.deserialize(Key("kind")).map(Some);
+            return seed.deserialize(text("kind")).map(Some);
         }
         let Some((field, value)) = self.next_member()? else {
             return Ok(None);
         };
         self.current = Some(Member::Field(field, value));
-        seed.deserialize(Key(field.name)).map(Some)
+        seed.deserialize(text(field.name)).map(Some)
     }
 
     #[inline]
@@ -247,37 +163,13 @@ impl<'de> MapAccess<'de> for MessageAccess<'de, '_> {
                 let value = counted.and_then(|()| seed.deserialize(value));
                 value.map_err(|error| error.below(Step::Member(field.name)))
             }
-            Some(Member::Text(text)) => seed.deserialize(Key(text)),
+            Some(Member::Text(value)) => seed.deserialize(text(value)),
             None => Err(Reason::new("a value was requested before its key").into()),
         }
     }
 }
 
-/// A text, such as the name of a member.
-pub(super) struct Key<'de>(pub(super) &'de str);
-
-impl<'de> de::Deserializer<'de> for Key<'de> {
-    type Error = Error;
-
-    #[inline]
-    fn deserialize_any<V: de::Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_borrowed_str(self.0)
-    }
-
-    fn deserialize_option<V: de::Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: de::Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map struct enum identifier ignored_any
-    }
+#[inline]
+fn text(text: &str) -> ScalarValue<'_> {
+    ScalarValue(Scalar::Text(Cow::Borrowed(text)))
 }

@@ -1,0 +1,94 @@
+//! [`Level`]: reads the fields of a message and of the table side by side.
+//!
+//! Guarantees: fields in another order than that of their numbers are an error.
+
+use super::Context;
+use crate::{
+    error::Error,
+    table::{Field, Message},
+    wire::{WireError, WireFields, WireValue},
+};
+
+/// Position in the bytes and in the table of one message.
+#[derive(Clone, Debug)]
+pub(super) struct Level<'de> {
+    fields: WireFields<'de>,
+    /// The next field of the bytes, if it was read already.
+    next: Option<(u32, WireValue<'de>)>,
+    message: &'static Message,
+    /// Position of the next field in the table.
+    at: usize,
+}
+
+impl<'de> Level<'de> {
+    pub(super) fn new(message: &'static Message, bytes: &'de [u8]) -> Self {
+        Self {
+            fields: WireFields::new(bytes),
+            next: None,
+            message,
+            at: 0,
+        }
+    }
+
+    #[inline]
+    fn peek(&mut self) -> Result<Option<(u32, WireValue<'de>)>, WireError> {
+        if self.next.is_none() {
+            self.next = self.fields.next().transpose()?;
+        }
+        Ok(self.next)
+    }
+
+    /// Returns the next value if it belongs to the field with this number: the next item of a list or the next
+    /// entry of a map.
+    #[inline]
+    pub(super) fn again(&mut self, number: u32) -> Result<Option<WireValue<'de>>, WireError> {
+        let next = self.peek()?.filter(|(next, _)| *next == number);
+        if next.is_some() {
+            self.next = None;
+        }
+        Ok(next.map(|(_, value)| value))
+    }
+
+    /// Skips fields up to the first value of the field with this number, and returns this value.
+    pub(super) fn find(&mut self, number: u32) -> Result<Option<WireValue<'de>>, WireError> {
+        while let Some((next, value)) = self.peek()? {
+            self.next = None;
+            if next == number {
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the next field that is in the bytes, or missing there although Go writes it.
+    #[inline]
+    pub(super) fn advance(
+        &mut self,
+        context: &Context,
+    ) -> Result<Option<(&'static Field, Option<WireValue<'de>>)>, Error> {
+        loop {
+            let next = self.peek()?;
+            let number = next.map_or(u32::MAX, |(number, _)| number);
+            while let Some(field) = self.message.fields.get(self.at) {
+                if field.number() > number {
+                    break;
+                }
+                self.at += 1;
+                if field.number() == number {
+                    self.next = None;
+                    return Ok(Some((field, next.map(|(_, value)| value))));
+                }
+                if field.is_written_if_missing() {
+                    return Ok(Some((field, None)));
+                }
+            }
+            if next.is_none() {
+                return Ok(None);
+            }
+            if self.message.position(number).is_some() {
+                return Err(context.unordered().into());
+            }
+            self.next = None;
+        }
+    }
+}

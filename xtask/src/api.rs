@@ -261,7 +261,14 @@ mod tests {
         let metadata = metadata(root).unwrap();
         let libraries: Vec<_> = published(&metadata).collect();
         let names: Vec<_> = libraries.iter().map(|(_, library)| *library).collect();
-        assert_eq!(names, ["kube_informer", "kube_informer_apiserver"]);
+        assert_eq!(
+            names,
+            [
+                "kube_informer",
+                "kube_informer_apiserver",
+                "kube_informer_protobuf"
+            ]
+        );
         for (package, _) in libraries {
             assert!(package.manifest_path.with_file_name(FILE).is_file());
         }

@@ -6,6 +6,7 @@ use crate::wire::{WireError, WireFields};
 
 /// The wrapper of every object that Kubernetes sends as protobuf: `runtime.Unknown`, behind four bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Envelope<'a> {
     /// The group and version, such as `apps/v1`.
     pub api_version: Cow<'a, str>,

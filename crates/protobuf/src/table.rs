@@ -27,6 +27,7 @@ pub struct MessageId(usize);
 
 /// One protobuf message: its fields, and its form in JSON.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Message {
     /// The form of the message in JSON.
     pub form: Form,
@@ -60,6 +61,7 @@ pub enum Form {
 
 /// One field of a protobuf [`Message`].
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Field {
     number: u32,
     /// Name of the field in JSON.

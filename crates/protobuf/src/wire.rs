@@ -28,6 +28,7 @@ pub enum WireValue<'a> {
 
 /// An error in the encoding of a message; the error text is that of Go's decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WireError {
     /// The bytes end within a field.
     Truncated,

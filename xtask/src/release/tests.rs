@@ -18,7 +18,15 @@ fn the_manifests_of_the_published_crates_are_complete() {
     let metadata = Metadata::read(root()).unwrap();
     check_manifests(&metadata).unwrap();
     let names: Vec<_> = metadata.published().map(|it| it.name.as_str()).collect();
-    assert_eq!(names, ["kube-informer", "kube-informer-apiserver", PACKAGE]);
+    assert_eq!(
+        names,
+        [
+            "kube-informer",
+            "kube-informer-apiserver",
+            PACKAGE,
+            "kube-informer-protobuf"
+        ]
+    );
     assert!(metadata.version().is_ok());
 }
 

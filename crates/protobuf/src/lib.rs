@@ -15,8 +15,10 @@ mod table;
 mod scalar;
 mod order;
 mod de;
+mod encode;
 
 pub use de::{Deserializer, Limits, decode, decode_with};
+pub use encode::encode;
 pub use envelope::Envelope;
 pub use error::Error;
 pub use table::{Container, Field, Form, Message, MessageId, Messages, Presence, Type};

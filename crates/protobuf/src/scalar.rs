@@ -17,7 +17,7 @@ use crate::{
 
 /// The first second of year 1: Go's zero time, and the minimum of RFC 3339.
 /// The maximum is that of [`Timestamp`].
-const FIRST_SECOND: i64 = -62_135_596_800;
+pub(crate) const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Up to this value a double represents every integer exactly.
 const INTEGRAL_MAX: f64 = 9_007_199_254_740_992.0;

@@ -120,6 +120,21 @@ fn every_kind_decodes_to_kubernetes_json() {
 }
 
 #[test]
+fn every_kind_is_encoded_to_the_bytes_that_go_writes() {
+    for pair in pairs() {
+        let (version, kind) = (&pair.api_version, &pair.kind);
+        let encoded = encode(pair.message(), &pair.json).unwrap();
+        let decoded: Value = pair.read(&encoded).unwrap();
+        assert!(
+            decoded == pair.json,
+            "{version} {kind}\n{decoded:#}\n{:#}",
+            pair.json
+        );
+        assert_eq!(encoded, pair.raw(), "{version} {kind}");
+    }
+}
+
+#[test]
 fn the_kind_without_a_pair_decodes() {
     let service = [bytes(1, "ns"), bytes(2, "name"), varint(3, 443)].concat();
     let spec = [

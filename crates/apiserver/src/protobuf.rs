@@ -10,19 +10,21 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use kube_informer_protobuf::{Envelope, Limits, MessageId, Messages, decode_with};
+use kube_informer_protobuf::{Envelope, MessageId, Messages, Missing, Options, decode_with};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::object::DEPTH_MAX;
 use crate::status::ApiError;
 
-/// Limits of one request body.
+/// Options of one request body.
 ///
 /// Measured: the worst allowed body needs two thirds of the memory of the worst 3 MB of JSON.
-const LIMITS: Limits = Limits {
+const OPTIONS: Options = Options {
     depth: DEPTH_MAX,
+    containers: 500_000,
     values: 500_000,
+    missing: Missing::Zero,
 };
 
 /// Maximum number of bytes of an unrecognized body that the error message contains.
@@ -48,7 +50,7 @@ pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiEr
         envelope.api_version = expected.api_version().into();
     }
     let message = expected.message(&envelope)?;
-    let decoded = decode_with(message, envelope.raw, LIMITS, |message| {
+    let decoded = decode_with(message, envelope.raw, OPTIONS, |message| {
         Value::deserialize(message.with_type_meta(&envelope.api_version, &envelope.kind))
     });
     decoded.map_err(|why| expected.unfit(&envelope, why))

@@ -16,7 +16,7 @@ mod sizes;
 pub(crate) use self::{
     compact::CompactReader,
     scanner::{ValueScanner, parts},
-    sizes::{Measured, measured},
+    sizes::{Measured, counted, measured},
 };
 
 use serde::de::DeserializeOwned;

@@ -4,7 +4,7 @@
 //! - the visited value equals the JSON that Go writes for the same object, including omitted, null and zero
 //!   fields;
 //! - fields that are not in the table are skipped, as a server of that version does;
-//! - the depth and the number of visited values are limited by [`Limits`], also for small inputs;
+//! - the depth and the number of visited values are limited by [`Options`], also for small inputs;
 //! - an error contains the field's path in JSON.
 
 mod level;
@@ -34,17 +34,30 @@ use value::ScalarValue;
 #[cfg(test)]
 pub(crate) use message::INLINE_MAX;
 
-/// Limits on what one message may produce.
+/// How a message is decoded, and the limits on what it may produce.
 ///
 /// An empty message has two bytes and may result in a dozen members, so the length of the bytes alone limits
 /// little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct Options {
     /// Maximum nesting of JSON objects and lists, including the outermost. JSON that a message contains as
     /// bytes is counted on its own.
     pub depth: usize,
+    /// Maximum number of JSON objects and lists.
+    pub containers: usize,
     /// Maximum number of JSON values.
     pub values: usize,
+    /// What is visited for a field that the message does not contain.
+    pub missing: Missing,
+}
+
+/// What is visited for a field that a message does not contain, and that Go writes as JSON in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The zero value or null, as Go's types of this version write them.
+    Zero,
+    /// Nothing, as for a message of a version that does not have the field.
+    Nothing,
 }
 
 /// Decodes a message.
@@ -54,9 +67,9 @@ pub struct Limits {
 pub fn decode<T: de::DeserializeOwned>(
     message: MessageId,
     bytes: &[u8],
-    limits: Limits,
+    options: Options,
 ) -> Result<T, Error> {
-    decode_with(message, bytes, limits, |deserializer| {
+    decode_with(message, bytes, options, |deserializer| {
         T::deserialize(deserializer)
     })
 }
@@ -71,10 +84,10 @@ pub fn decode<T: de::DeserializeOwned>(
 pub fn decode_with<R>(
     message: MessageId,
     bytes: &[u8],
-    limits: Limits,
+    options: Options,
     mut read: impl FnMut(Deserializer<'_, '_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    let context = Context::new(limits);
+    let context = Context::new(options);
     let result = read(Deserializer::new(&context, message, bytes, 1));
     let is_unordered = context.is_unordered.get();
     if result.is_ok() && !is_unordered {
@@ -83,7 +96,7 @@ pub fn decode_with<R>(
     // Another error can be a consequence of the order too: a field that comes later seems to be missing.
     match sorted(context.messages, context.messages.get(message), bytes) {
         Ok(sorted) if is_unordered || sorted != bytes => {
-            let context = Context::new(limits);
+            let context = Context::new(options);
             read(Deserializer::new(&context, message, &sorted, 1))
         }
         Err(reason) if is_unordered => Err(reason.into()),
@@ -95,18 +108,20 @@ pub fn decode_with<R>(
 #[derive(Debug)]
 struct Context {
     messages: &'static Messages,
+    containers_left: Cell<usize>,
     values_left: Cell<usize>,
-    limits: Limits,
+    options: Options,
     /// Whether a field appeared behind one with a greater number, or a second time.
     is_unordered: Cell<bool>,
 }
 
 impl Context {
-    fn new(limits: Limits) -> Self {
+    fn new(options: Options) -> Self {
         Self {
             messages: Messages::builtin(),
-            values_left: Cell::new(limits.values),
-            limits,
+            containers_left: Cell::new(options.containers),
+            values_left: Cell::new(options.values),
+            options,
             is_unordered: Cell::new(false),
         }
     }
@@ -114,18 +129,33 @@ impl Context {
     /// Counts one JSON value.
     #[inline]
     fn count(&self) -> Result<(), Reason> {
-        let left = self.values_left.get();
-        if left == 0 {
-            let max = self.limits.values;
-            return Err(Reason::new(format!("it has more than {max} values")));
-        }
-        self.values_left.set(left - 1);
-        Ok(())
+        take_one(&self.values_left, self.options.values, "values")
+    }
+
+    /// Counts one JSON object or list.
+    #[inline]
+    fn count_container(&self) -> Result<(), Reason> {
+        take_one(
+            &self.containers_left,
+            self.options.containers,
+            "arrays and maps",
+        )
     }
 
     fn unordered(&self) -> Reason {
         self.is_unordered.set(true);
         Reason::new("the fields are not in the order of their numbers")
+    }
+}
+
+#[inline]
+fn take_one(left: &Cell<usize>, max: usize, what: &str) -> Result<(), Reason> {
+    match left.get().checked_sub(1) {
+        Some(rest) => {
+            left.set(rest);
+            Ok(())
+        }
+        None => Err(Reason::new(format!("more than {max} {what}"))),
     }
 }
 

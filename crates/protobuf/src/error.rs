@@ -8,8 +8,8 @@ use crate::wire::WireError;
 
 /// Why a message does not decode as a type.
 ///
-/// The text begins with the field's path in JSON, such as `spec.containers[1].name`. The error never quotes a
-/// value of the message; the text of a type's own error is only shown if the type quotes none.
+/// The text begins with the field's path in JSON, such as `spec.containers[1].name`. It quotes no value of the
+/// message, unless it is the text of the type's own error ([`Error::is_of_type`]).
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -18,6 +18,8 @@ struct Inner {
     /// Steps of the field's path, from the innermost to the outermost.
     path: Vec<Step>,
     reason: Reason,
+    /// Whether the text is the type's own.
+    is_of_type: bool,
 }
 
 /// One step of a field's path.
@@ -70,6 +72,11 @@ impl Error {
         &self.0.reason.0
     }
 
+    /// Returns whether the reason is the text of the type's own error, which may quote the value.
+    pub fn is_of_type(&self) -> bool {
+        self.0.is_of_type
+    }
+
     /// Adds the step that leads to the value of the error.
     pub(crate) fn below(mut self, step: Step) -> Self {
         self.0.path.push(step);
@@ -80,7 +87,12 @@ impl Error {
 impl From<Reason> for Error {
     fn from(reason: Reason) -> Self {
         let path = Vec::new();
-        Self(Box::new(Inner { path, reason }))
+        let is_of_type = false;
+        Self(Box::new(Inner {
+            path,
+            reason,
+            is_of_type,
+        }))
     }
 }
 
@@ -104,7 +116,9 @@ impl std::error::Error for Error {}
 
 impl de::Error for Error {
     fn custom<T: fmt::Display>(text: T) -> Self {
-        Reason::new(text.to_string()).into()
+        let mut error = Self::from(Reason::new(text.to_string()));
+        error.0.is_of_type = true;
+        error
     }
 
     // The provided methods quote the value, which may be secret.

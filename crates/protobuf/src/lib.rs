@@ -17,7 +17,7 @@ mod order;
 mod de;
 mod encode;
 
-pub use de::{Deserializer, Limits, decode, decode_with};
+pub use de::{Deserializer, Missing, Options, decode, decode_with};
 pub use encode::encode;
 pub use envelope::Envelope;
 pub use error::Error;

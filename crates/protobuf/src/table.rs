@@ -23,7 +23,7 @@ pub struct Messages {
 
 /// Index of a message in the [`Messages`] that contain the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MessageId(usize);
+pub struct MessageId(u16);
 
 /// One protobuf message: its fields, and its form in JSON.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ impl Messages {
     /// Returns a message.
     #[inline]
     pub fn get(&self, MessageId(at): MessageId) -> &Message {
-        &self.all[at]
+        &self.all[usize::from(at)]
     }
 
     /// Parses a table of messages; returns `None` if a line is malformed.
@@ -167,8 +167,8 @@ impl Messages {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
         let ids_by_name: BTreeMap<&str, MessageId> = heads
-            .enumerate()
-            .map(|(at, row)| (row.split('\t').next().unwrap_or(row), MessageId(at)))
+            .zip(0..=u16::MAX)
+            .map(|(row, at)| (row.split('\t').next().unwrap_or(row), MessageId(at)))
             .collect();
         let mut all: Vec<Message> = Vec::with_capacity(ids_by_name.len());
         let mut kinds = BTreeMap::new();
@@ -187,7 +187,8 @@ impl Messages {
                 let mut columns = row.split('\t').skip(1);
                 let form = Form::from_cell(columns.next()?)?;
                 let described = kinds.len();
-                kinds.extend(columns.map(|kind| (kind, MessageId(all.len()))));
+                let id = MessageId(u16::try_from(all.len()).ok()?);
+                kinds.extend(columns.map(|kind| (kind, id)));
                 all.push(Message {
                     form,
                     is_kind: kinds.len() > described,

@@ -14,9 +14,11 @@ mod kinds;
 const CORPUS: &[u8] = include_bytes!("corpus_v1_36.tsv.gz");
 
 /// Limits above all that a test needs.
-pub(super) const LIMITS: Limits = Limits {
+pub(super) const LIMITS: Options = Options {
     depth: 127,
+    containers: 500_000,
     values: 500_000,
+    missing: Missing::Zero,
 };
 
 /// Returns a length-delimited field: text, bytes or a message.

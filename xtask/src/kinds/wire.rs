@@ -29,8 +29,19 @@ pub(super) const MODULES: [&str; 4] = [
     "k8s.io/kube-aggregator",
 ];
 
-/// OpenAPI names of request bodies that are not objects of a resource or a subresource.
-const ROOTS: [&str; 1] = ["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+/// OpenAPI names of request and response bodies that are not objects of a resource or a subresource, with the
+/// kinds that the bodies state. `DeleteOptions` belongs to every group and version.
+const ROOTS: [(&str, &[&str]); 3] = [
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &[]),
+    (
+        "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata",
+        &["meta.k8s.io/v1/PartialObjectMetadata"],
+    ),
+    (
+        "io.k8s.apimachinery.pkg.apis.meta.v1.Status",
+        &["v1/Status"],
+    ),
+];
 
 /// Types with a method `MarshalJSON`, and the names of their JSON forms in the table.
 const FORMS: [(&str, &str); 10] = [
@@ -95,10 +106,11 @@ pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<St
 
 /// Returns the names of the messages that describe kinds in the table of fields, with these kinds.
 ///
-/// Adds the messages of [`ROOTS`], without kinds.
+/// Adds the messages of [`ROOTS`].
 fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
-    let mut kinds: BTreeMap<String, Vec<&str>> =
-        ROOTS.map(|root| (message_name(root), Vec::new())).into();
+    let mut kinds: BTreeMap<String, Vec<&str>> = ROOTS
+        .map(|(root, kinds)| (message_name(root), kinds.to_vec()))
+        .into();
     for row in super::rows(schema).filter(|row| !row.starts_with('\t')) {
         let mut columns = row.split('\t');
         let name = columns.next().unwrap_or(row);

@@ -40,7 +40,11 @@ pub(crate) fn measured<K: DeserializeOwned>(json: &[u8]) -> Result<Measured<K>, 
     Ok(measured)
 }
 
-fn counted<'de, K: DeserializeOwned, D: Deserializer<'de>>(
+/// Decodes a value with any deserializer, and estimates its heap memory in bytes.
+///
+/// # Errors
+/// The errors of the deserializer.
+pub(crate) fn counted<'de, K: DeserializeOwned, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Measured<K>, D::Error> {
     let heap = Heap::default();

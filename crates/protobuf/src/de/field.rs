@@ -61,6 +61,9 @@ impl<'de> de::Deserializer<'de> for FieldValue<'_, 'de, '_> {
         if self.is_missing_null() {
             return visitor.visit_unit();
         }
+        if self.field.container != Container::One {
+            self.context.count_container()?;
+        }
         match (self.field.container, self.first) {
             (Container::List, Some(_)) => visitor.visit_seq(Items::new(self)),
             (Container::Map, Some(_)) => visitor.visit_map(Entries {

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: fields in another order than that of their numbers are an error.
 
-use super::Context;
+use super::{Context, Missing};
 use crate::{
     error::Error,
     table::{Field, Message},
@@ -78,7 +78,7 @@ impl<'de> Level<'de> {
                     self.next = None;
                     return Ok(Some((field, next.map(|(_, value)| value))));
                 }
-                if field.is_written_if_missing() {
+                if context.options.missing == Missing::Zero && field.is_written_if_missing() {
                     return Ok(Some((field, None)));
                 }
             }

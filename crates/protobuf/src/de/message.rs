@@ -47,12 +47,11 @@ impl<'de, 'c> MessageAccess<'de, 'c> {
         depth: usize,
         type_meta: Option<(&'de str, &'de str)>,
     ) -> Result<Self, Reason> {
-        if depth > context.limits.depth {
-            let max = context.limits.depth;
-            return Err(Reason::new(format!(
-                "it is nested deeper than {max} levels"
-            )));
+        if depth > context.options.depth {
+            let max = context.options.depth;
+            return Err(Reason::new(format!("nested deeper than {max} levels")));
         }
+        context.count_container()?;
         Ok(Self {
             context,
             depth,

@@ -1,0 +1,223 @@
+//! Reads lists, watches and objects of the built-in kinds in protobuf.
+//!
+//! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept a body in chunks that end at any byte, and share the
+//! memory of a chunk where possible. An object decodes to the value that its JSON results in. Fields of a newer
+//! server are skipped.
+//!
+//! The bytes of an object are a message, or a message in the envelope that states its kind. The module does not
+//! read objects of kinds that are not in the table of messages.
+
+mod cut;
+mod list;
+mod watch;
+
+pub(super) use self::cut::cut;
+pub(crate) use self::{list::ListSplitter, watch::WatchSplitter};
+
+use std::borrow::Cow;
+
+use kube_informer_protobuf::{
+    Deserializer, Envelope, Error, MessageId, Messages, Missing, Options, WireFields, decode_with,
+    put_bytes,
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{Expected, Identity, IdentityMetadata, Named, Pairs, Unfit};
+use crate::{
+    json::{Measured, counted},
+    limits::PARTS,
+};
+
+/// Number of the field `metadata` in every kind with objects.
+const METADATA: u32 = 1;
+
+/// How an object is decoded. The depth is the limit of `serde_json`.
+const OPTIONS: Options = Options {
+    depth: 127,
+    containers: PARTS,
+    values: usize::MAX,
+    // A server of another version does not have each field of the table.
+    missing: Missing::Nothing,
+};
+
+/// The numbers of the fields of an object's metadata (`metav1.ObjectMeta`) that identify the object.
+mod object_meta {
+    pub(super) const NAME: u32 = 1;
+    pub(super) const NAMESPACE: u32 = 3;
+    pub(super) const UID: u32 = 5;
+    pub(super) const RESOURCE_VERSION: u32 = 6;
+    pub(super) const LABELS: u32 = 11;
+    pub(super) const ANNOTATIONS: u32 = 12;
+}
+
+/// The message of one built-in kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Schema(MessageId);
+
+impl Schema {
+    /// Returns the message of a kind; `None` if the table does not contain the kind.
+    pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<Self> {
+        Messages::builtin().of_kind(api_version, kind).map(Self)
+    }
+}
+
+/// Returns the envelope of an object; `None` if the bytes are a message without an envelope.
+///
+/// No message of a kind begins with the bytes of an envelope: they would be a field of an obsolete type.
+fn envelope(bytes: &[u8]) -> Option<Envelope<'_>> {
+    Envelope::read(bytes.strip_prefix(&Envelope::MAGIC)?).ok()
+}
+
+/// Returns the message of an object without its envelope.
+pub(super) fn message(bytes: &[u8]) -> &[u8] {
+    envelope(bytes).map_or(bytes, |envelope| envelope.raw)
+}
+
+/// Compares the kind in the object's envelope with the expected kind.
+pub(super) fn named(bytes: &[u8], expected: &Expected) -> Named {
+    match envelope(bytes) {
+        Some(envelope) if !envelope.kind.is_empty() || !envelope.api_version.is_empty() => {
+            match expected.compared(&envelope.api_version, &envelope.kind) {
+                // The position of the metadata is not needed: the identity is read in any message.
+                Named::Expected(_) => Named::Expected(Some(0)),
+                other => other,
+            }
+        }
+        _ => Named::Nothing,
+    }
+}
+
+/// Returns the object in an envelope that states this kind.
+pub(super) fn with_kind(bytes: &[u8], expected: &Expected) -> Vec<u8> {
+    let mut type_meta = Vec::new();
+    put_bytes(1, expected.api_version.as_bytes(), &mut type_meta);
+    put_bytes(2, expected.kind.as_bytes(), &mut type_meta);
+    let mut enveloped = Envelope::MAGIC.to_vec();
+    put_bytes(1, &type_meta, &mut enveloped);
+    put_bytes(2, message(bytes), &mut enveloped);
+    enveloped
+}
+
+/// Reads the object's identity from its metadata. Returns `None` if a field of the object or of its metadata is
+/// not encoded as protobuf.
+pub(super) fn identity(bytes: &[u8]) -> Option<Identity<'_>> {
+    let mut found = None;
+    for field in WireFields::new(message(bytes)) {
+        let (number, value) = field.ok()?;
+        if number == METADATA {
+            found = Some(value.bytes().ok()?);
+        }
+    }
+    identity_of(found.unwrap_or_default())
+}
+
+/// Reads the object's identity from its metadata alone, so that the fields behind the metadata may be invalid.
+pub(super) fn identity_in_place(bytes: &[u8]) -> Option<Identity<'_>> {
+    let mut fields = WireFields::new(message(bytes)).map_while(Result::ok);
+    let (_, metadata) = fields.find(|(number, _)| *number == METADATA)?;
+    identity_of(metadata.bytes().ok()?)
+}
+
+fn identity_of(metadata: &[u8]) -> Option<Identity<'_>> {
+    let mut identity = IdentityMetadata::default();
+    let mut labels = Vec::new();
+    for field in WireFields::new(metadata) {
+        let (number, value) = field.ok()?;
+        match number {
+            object_meta::NAME => identity.name = text(value.bytes().ok()?),
+            object_meta::NAMESPACE => identity.namespace = Some(text(value.bytes().ok()?)),
+            object_meta::UID => identity.uid = text(value.bytes().ok()?),
+            object_meta::RESOURCE_VERSION => {
+                identity.resource_version = text(value.bytes().ok()?);
+            }
+            object_meta::LABELS => {
+                let (key, value) = entry(value.bytes().ok()?)?;
+                labels.push((text(key), text(value)));
+            }
+            _ => {}
+        }
+    }
+    // Go writes the empty namespace of a cluster-scoped object.
+    identity.namespace = identity.namespace.filter(|namespace| !namespace.is_empty());
+    identity.labels = Pairs(labels);
+    Some(Identity { metadata: identity })
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// Reads an entry of a map from texts to texts: `{1: key, 2: value}`.
+fn entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (mut key, mut text) = (&[][..], &[][..]);
+    for field in WireFields::new(bytes) {
+        match field.ok()? {
+            (1, value) => key = value.bytes().ok()?,
+            (2, value) => text = value.bytes().ok()?,
+            _ => {}
+        }
+    }
+    Some((key, text))
+}
+
+/// Whether the annotation `k8s.io/initial-events-end` of a bookmark is `true`.
+pub(super) fn ends_initial_events(bytes: &[u8]) -> bool {
+    let fields_of = |bytes| WireFields::new(bytes).map_while(Result::ok);
+    let metadata = fields_of(message(bytes)).filter(|(number, _)| *number == METADATA);
+    let metadata = metadata.filter_map(|(_, value)| value.bytes().ok());
+    let annotations = metadata.flat_map(fields_of);
+    let mut annotations = annotations.filter(|(number, _)| *number == object_meta::ANNOTATIONS);
+    annotations.any(|(_, value)| {
+        let entry = value.bytes().ok().and_then(entry);
+        entry.is_some_and(|(key, value)| key == b"k8s.io/initial-events-end" && value == b"true")
+    })
+}
+
+/// Returns the object as the JSON that a server would send; `null` if the object is not a valid message.
+pub(super) fn json(schema: Schema, bytes: &[u8]) -> Vec<u8> {
+    let value = read(schema, bytes, |deserializer| Value::deserialize(deserializer));
+    let text = value.ok().and_then(|value| serde_json::to_vec(&value).ok());
+    text.unwrap_or_else(|| b"null".to_vec())
+}
+
+pub(super) fn decode<K: DeserializeOwned>(schema: Schema, bytes: &[u8]) -> Result<K, Unfit> {
+    read(schema, bytes, |deserializer| K::deserialize(deserializer)).map_err(unfit)
+}
+
+pub(super) fn measured<K: DeserializeOwned>(
+    schema: Schema,
+    bytes: &[u8],
+) -> Result<Measured<K>, Unfit> {
+    read(schema, bytes, |deserializer| counted(deserializer)).map_err(unfit)
+}
+
+/// Calls a function with a deserializer of the object, which visits `apiVersion` and `kind` if the object has an
+/// envelope.
+fn read<R>(
+    Schema(message): Schema,
+    bytes: &[u8],
+    mut read: impl FnMut(Deserializer<'_, '_>) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let Some(envelope) = envelope(bytes) else {
+        return decode_with(message, bytes, OPTIONS, read);
+    };
+    decode_with(message, envelope.raw, OPTIONS, |deserializer| {
+        read(deserializer.with_type_meta(&envelope.api_version, &envelope.kind))
+    })
+}
+
+fn unfit(error: Error) -> Unfit {
+    let path = error.path();
+    Unfit {
+        field: if path.is_empty() { ".".to_owned() } else { path },
+        reason: if error.is_of_type() {
+            "a value of another type than expected, or a missing field,".to_owned()
+        } else {
+            error.reason().to_owned()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

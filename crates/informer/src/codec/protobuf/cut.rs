@@ -1,0 +1,162 @@
+//! Removes fields from an object's message, according to the pruning rules of an informer.
+//!
+//! Guarantees: the remaining fields stay as the server sent them, and in the same order. The rules name the
+//! members of the object's JSON, and have the same effect as on the JSON.
+
+use std::borrow::Cow;
+
+use kube_informer_protobuf::{
+    Container, Field, Form, Message, MessageId, Messages, Presence, Type, WireError, WireFields,
+    WireValue, put_bytes, put_fixed64, put_varint,
+};
+
+use super::{super::json, Schema, message};
+use crate::pruning::{Fate, Members};
+
+/// Returns the object's message without the fields that the rules in `members` drop, and without its envelope.
+///
+/// A message that is not valid protobuf is returned unchanged.
+pub(in crate::codec) fn cut<'a>(
+    members: &Members,
+    Schema(id): Schema,
+    bytes: &'a [u8],
+) -> Cow<'a, [u8]> {
+    let raw = message(bytes);
+    let mut rest = Vec::with_capacity(raw.len());
+    match of_message(members, id, raw, &mut rest) {
+        Ok(()) => Cow::Owned(rest),
+        Err(_) => Cow::Borrowed(bytes),
+    }
+}
+
+/// Appends the fields of a message that the rules keep.
+fn of_message(
+    members: &Members,
+    id: MessageId,
+    raw: &[u8],
+    to: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    let message = Messages::builtin().get(id);
+    match message.form {
+        Form::Object => {}
+        // Its one value is the JSON; the rules apply to it, or to each of its items.
+        Form::List | Form::Either => {
+            for field in WireFields::new(raw) {
+                let (number, value) = field?;
+                let found = field_of(message, number);
+                let fate = Fate::Partly(members.clone());
+                put_kept(&fate, found, (number, value), to)?;
+            }
+            return Ok(());
+        }
+        Form::Json => {
+            for field in WireFields::new(raw) {
+                match field? {
+                    (1, WireValue::Bytes(text)) => put_bytes(1, &json::cut(members, text), to),
+                    (number, value) => put(number, value, to)?,
+                }
+            }
+            return Ok(());
+        }
+        _ => {
+            to.extend_from_slice(raw);
+            return Ok(());
+        }
+    }
+    for field in WireFields::new(raw) {
+        let (number, value) = field?;
+        let found = field_of(message, number);
+        match (found, value) {
+            // Its members are members of this message.
+            (Some(field), WireValue::Bytes(inner)) if field.presence == Presence::Inline => {
+                let mut kept = Vec::with_capacity(inner.len());
+                match field.value {
+                    Type::Message(id) => of_message(members, id, inner, &mut kept)?,
+                    _ => kept.extend_from_slice(inner),
+                }
+                put_bytes(number, &kept, to);
+            }
+            (Some(field), _) => {
+                let fate = members.named().get(field.name);
+                put_kept(fate.unwrap_or(members.others()), found, (number, value), to)?;
+            }
+            // A field of a newer server has no name here.
+            (None, _) => put_kept(members.others(), None, (number, value), to)?,
+        }
+    }
+    Ok(())
+}
+
+fn field_of(message: &'static Message, number: u32) -> Option<&'static Field> {
+    message.position(number).map(|at| &message.fields[at])
+}
+
+/// Appends a field, or the part of it that the rule keeps.
+fn put_kept(
+    fate: &Fate,
+    field: Option<&'static Field>,
+    (number, value): (u32, WireValue<'_>),
+    to: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    let (members, field) = match (fate, field) {
+        (Fate::Cut, _) => return Ok(()),
+        (Fate::Kept, _) | (Fate::Partly(_), None) => return put(number, value, to),
+        (Fate::Partly(members), Some(field)) => (members, field),
+    };
+    match (field.container, field.value, value) {
+        (Container::Map, value_type, WireValue::Bytes(entry)) => {
+            put_entry(members, value_type, (number, entry), to)
+        }
+        (_, Type::Message(id), WireValue::Bytes(inner)) => {
+            let mut kept = Vec::with_capacity(inner.len());
+            of_message(members, id, inner, &mut kept)?;
+            put_bytes(number, &kept, to);
+            Ok(())
+        }
+        _ => put(number, value, to),
+    }
+}
+
+/// Appends an entry `{1: key, 2: value}` of a map, whose key is the name of a member.
+fn put_entry(
+    members: &Members,
+    value_type: Type,
+    (number, entry): (u32, &[u8]),
+    to: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    let (mut key, mut inner) = (&[][..], None);
+    for field in WireFields::new(entry) {
+        match field? {
+            (1, value) => key = value.bytes()?,
+            (2, value) => inner = Some(value),
+            _ => {}
+        }
+    }
+    let fate = std::str::from_utf8(key).ok();
+    let fate = fate.and_then(|key| members.named().get(key));
+    match (fate.unwrap_or(members.others()), value_type, inner) {
+        (Fate::Cut, ..) => {}
+        (Fate::Partly(members), Type::Message(id), Some(WireValue::Bytes(inner))) => {
+            let mut kept = Vec::new();
+            put_bytes(1, key, &mut kept);
+            let mut value = Vec::with_capacity(inner.len());
+            of_message(members, id, inner, &mut value)?;
+            put_bytes(2, &value, &mut kept);
+            put_bytes(number, &kept, to);
+        }
+        _ => put_bytes(number, entry, to),
+    }
+    Ok(())
+}
+
+fn put(number: u32, value: WireValue<'_>, to: &mut Vec<u8>) -> Result<(), WireError> {
+    match value {
+        WireValue::Varint(value) => put_varint(number, value, to),
+        WireValue::Fixed64(bits) => put_fixed64(number, bits, to),
+        WireValue::Bytes(bytes) => put_bytes(number, bytes, to),
+        // Kubernetes sends neither; a field of such a type is unknown and is skipped.
+        WireValue::Group | WireValue::Fixed32 => {}
+        _ => return Err(value.unexpected()),
+    }
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! Splits the body of a list response into its items ([`ListSplitter`]).
+//!
+//! Guarantees: the splitter buffers at most one item or field, and rejects a part that exceeds its size limit
+//! before the part is received. The module does not decode the items.
+
+use std::fmt;
+
+use bytes::{Buf, Bytes};
+use kube_informer_protobuf::{Envelope, WireError, WireFields, WireValue};
+
+use super::{
+    super::{
+        Codec, Frame, FrameKind, ListEnd, SplitError,
+        frame::{Carry, Limit, malformed},
+    },
+    Schema,
+};
+use crate::limits::{CONTINUE_TOKEN_BYTES, REVISION_BYTES, is_fit, one_line};
+
+/// Splits the body of a list into its items while the body is received.
+///
+/// The body is the envelope `{1: {1: apiVersion, 2: kind}, 2: list}` behind four bytes, and the list is
+/// `{1: metadata, 2: item, 2: item, …}`. The caller must not use the items before [`ListSplitter::finish`]
+/// succeeds.
+#[derive(Debug, Default)]
+pub(crate) struct ListSplitter {
+    state: State,
+    /// Number of bytes of the list that are still to be received; `None` outside the list.
+    list_left: Option<usize>,
+    carry: Carry,
+    head: Head,
+    head_bytes: usize,
+    limit: Limit,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// The next byte belongs to the four bytes before the envelope.
+    #[default]
+    Magic,
+    /// The next byte belongs to the number and the wire type of a field.
+    Tag,
+    /// The next byte belongs to the length of this field, or to its value if it is a number.
+    Varint(Tag),
+    /// The next bytes are the value of this field: this number of bytes.
+    Value(Tag, usize),
+}
+
+/// The number and the wire type of a field.
+type Tag = u64;
+
+/// Wire types.
+const VARINT: u64 = 0;
+const FIXED64: u64 = 1;
+const BYTES: u64 = 2;
+const FIXED32: u64 = 5;
+
+/// The tags of the first and the second field, which contain bytes.
+const FIRST: Tag = 1 << 3 | BYTES;
+const SECOND: Tag = 2 << 3 | BYTES;
+
+#[derive(Debug, Default)]
+struct Head {
+    kind: String,
+    api_version: String,
+    /// The message of the items, by the kind of the list.
+    schema: Option<Schema>,
+    metadata: Option<Bytes>,
+    list_seen: bool,
+}
+
+/// Maximum number of bytes of the list's kind in an error message.
+const KIND_BYTES: usize = 64;
+
+fn invalid(what: impl fmt::Display) -> SplitError {
+    malformed(format!("the response to the list {what}"))
+}
+
+fn not_protobuf(error: WireError) -> SplitError {
+    invalid(format!("is not valid protobuf: {error}"))
+}
+
+impl ListSplitter {
+    /// Creates a splitter that rejects items larger than `object_bytes` bytes.
+    pub(crate) fn new(object_bytes: usize) -> Self {
+        Self {
+            limit: Limit::Object(object_bytes),
+            ..Self::default()
+        }
+    }
+
+    /// Reads one chunk of the body, and appends the items that end in the chunk to `items`.
+    ///
+    /// # Errors
+    /// The body is not a list of a kind that the library reads as protobuf, or an item or a field of the list
+    /// exceeds its limit. The splitter can't be used afterwards.
+    pub(crate) fn feed(
+        &mut self,
+        mut chunk: Bytes,
+        items: &mut Vec<Frame>,
+    ) -> Result<(), SplitError> {
+        while !chunk.is_empty() {
+            match self.state {
+                State::Magic => {
+                    let missing = Envelope::MAGIC.len() - self.carry.bytes().len();
+                    let Some(magic) = self.part(missing, Limit::Envelope, &mut chunk)? else {
+                        return Ok(());
+                    };
+                    if magic != Envelope::MAGIC[..] {
+                        return Err(invalid("is labelled as protobuf, and does not begin as protobuf"));
+                    }
+                    self.state = State::Tag;
+                }
+                State::Tag => {
+                    if let Some(tag) = self.varint(&mut chunk)? {
+                        self.begin(tag)?;
+                    }
+                }
+                State::Varint(tag) => {
+                    if let Some(value) = self.varint(&mut chunk)? {
+                        self.measured(tag, value)?;
+                    }
+                }
+                State::Value(tag, left) => self.value(tag, left, &mut chunk, items)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the list's fields other than its items. The caller must call this method at the end of the body.
+    ///
+    /// # Errors
+    /// The body ended before the end of the list, or the list's fields are invalid. The caller must not use the
+    /// items of the body.
+    pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
+        let is_complete = self.state == State::Tag
+            && self.list_left.is_none()
+            && self.carry.is_empty()
+            && self.head.list_seen;
+        if !is_complete {
+            let what = "the response to the list ended before the end of the list";
+            return Err(SplitError::EndedEarly(what));
+        }
+        self.head.items()?;
+        let metadata = self.head.metadata.unwrap_or_default();
+        let mut end = list_end(&metadata).map_err(not_protobuf)?;
+        if !is_fit(&end.resource_version, REVISION_BYTES) {
+            return Err(invalid(format!(
+                "has a resourceVersion longer than {REVISION_BYTES} bytes or with control characters"
+            )));
+        }
+        if end.continue_token.as_deref().unwrap_or_default().len() > CONTINUE_TOKEN_BYTES {
+            return Err(invalid(format!(
+                "has a continue token longer than {CONTINUE_TOKEN_BYTES} bytes"
+            )));
+        }
+        end.kind = self.head.kind;
+        end.api_version = self.head.api_version;
+        Ok(end)
+    }
+
+    /// Takes the next `missing` bytes, and returns them together with the bytes that were buffered before.
+    ///
+    /// Buffers the chunk and returns `None` if it has fewer bytes.
+    fn part(
+        &mut self,
+        missing: usize,
+        limit: Limit,
+        chunk: &mut Bytes,
+    ) -> Result<Option<Bytes>, SplitError> {
+        if chunk.len() < missing {
+            self.carry.extend(chunk, limit)?;
+            chunk.clear();
+            return Ok(None);
+        }
+        self.carry.complete(chunk.split_to(missing), limit).map(Some)
+    }
+
+    /// Counts bytes of the list.
+    fn received(&mut self, bytes: usize) -> Result<(), SplitError> {
+        if let Some(left) = &mut self.list_left {
+            *left = left.checked_sub(bytes).ok_or_else(|| {
+                invalid("has a field that is longer than the list")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes the bytes of a varint, and returns its value if it is complete.
+    fn varint(&mut self, chunk: &mut Bytes) -> Result<Option<u64>, SplitError> {
+        let length = chunk.iter().position(|byte| *byte < 0x80);
+        let length = length.map_or(chunk.len(), |last| last + 1);
+        self.received(length)?;
+        let is_complete = chunk[length - 1] < 0x80;
+        let part = chunk.split_to(length);
+        if !is_complete {
+            self.carry.extend(&part, Limit::Envelope)?;
+            // The longest varint has ten bytes.
+            return if self.carry.bytes().len() < 10 {
+                Ok(None)
+            } else {
+                Err(not_protobuf(WireError::Overflow))
+            };
+        }
+        let whole = self.carry.complete(part, Limit::Envelope)?;
+        WireFields::new(&whole).varint().map(Some).map_err(not_protobuf)
+    }
+
+    /// Begins a field.
+    fn begin(&mut self, tag: Tag) -> Result<(), SplitError> {
+        self.state = match tag & 7 {
+            VARINT | BYTES => State::Varint(tag),
+            FIXED64 => State::Value(tag, 8),
+            FIXED32 => State::Value(tag, 4),
+            other => return Err(not_protobuf(WireError::WireType(other))),
+        };
+        Ok(())
+    }
+
+    /// Begins the value of a field whose length is known, or skips a number.
+    fn measured(&mut self, tag: Tag, value: u64) -> Result<(), SplitError> {
+        if tag & 7 == VARINT {
+            self.state = State::Tag;
+            return self.end_list();
+        }
+        let length = usize::try_from(value).unwrap_or(usize::MAX);
+        if tag == SECOND && self.list_left.is_none() {
+            if self.head.list_seen {
+                return Err(invalid("has two lists"));
+            }
+            self.head.list_seen = true;
+            self.list_left = Some(length);
+            self.state = State::Tag;
+            return self.end_list();
+        }
+        let is_item = tag == SECOND;
+        let limit = if is_item { self.limit } else { Limit::Envelope };
+        limit.check(length)?;
+        if !is_item {
+            self.head_bytes = self.head_bytes.saturating_add(length);
+            Limit::Envelope.check(self.head_bytes)?;
+        }
+        self.received(length)?;
+        self.state = State::Value(tag, length);
+        Ok(())
+    }
+
+    fn value(
+        &mut self,
+        tag: Tag,
+        length: usize,
+        chunk: &mut Bytes,
+        items: &mut Vec<Frame>,
+    ) -> Result<(), SplitError> {
+        let is_in_list = self.list_left.is_some();
+        let limit = if tag == SECOND { self.limit } else { Limit::Envelope };
+        let missing = length - self.carry.bytes().len();
+        let Some(value) = self.part(missing, limit, chunk)? else {
+            return Ok(());
+        };
+        match (is_in_list, tag) {
+            (false, FIRST) => self.head.read(&value).map_err(not_protobuf)?,
+            (true, FIRST) => self.head.metadata = Some(value),
+            (true, SECOND) => items.push(Frame {
+                kind: FrameKind::Item,
+                codec: Codec::Protobuf(self.head.items()?),
+                bytes: value,
+            }),
+            _ => {}
+        }
+        self.state = State::Tag;
+        self.end_list()
+    }
+
+    /// Leaves the list if all of its bytes are received.
+    fn end_list(&mut self) -> Result<(), SplitError> {
+        if self.list_left == Some(0) {
+            self.list_left = None;
+        }
+        Ok(())
+    }
+}
+
+impl Head {
+    /// Reads `{1: apiVersion, 2: kind}`.
+    fn read(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        for field in WireFields::new(bytes) {
+            match field? {
+                (1, value) => self.api_version = text(value)?,
+                (2, value) => self.kind = text(value)?,
+                _ => {}
+            }
+        }
+        let item = self.kind.strip_suffix("List");
+        self.schema = item.and_then(|kind| Schema::of_kind(&self.api_version, kind));
+        Ok(())
+    }
+
+    /// Returns the message of the items.
+    fn items(&self) -> Result<Schema, SplitError> {
+        self.schema.ok_or_else(|| {
+            let kind = one_line(&self.kind, KIND_BYTES);
+            invalid(format!("is not a list of a kind that the library knows as protobuf (kind {kind:?})"))
+        })
+    }
+}
+
+/// Reads `{2: resourceVersion, 3: continue, 4: remainingItemCount}`.
+fn list_end(metadata: &[u8]) -> Result<ListEnd, WireError> {
+    let mut end = ListEnd::default();
+    for field in WireFields::new(metadata) {
+        match field? {
+            (2, value) => end.resource_version = text(value)?,
+            (3, value) => end.continue_token = Some(text(value)?),
+            (4, WireValue::Varint(count)) => end.remaining_item_count = Some(count.cast_signed()),
+            _ => {}
+        }
+    }
+    Ok(end)
+}
+
+fn text(value: WireValue<'_>) -> Result<String, WireError> {
+    value.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}

@@ -155,7 +155,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
             self.accept(delta);
         }
         Queue::resync(&mut self.queue, &*self.known);
-        self.resyncing = Queue::len(&self.queue);
+        self.resyncing = self.queue.len();
         self.resume();
     }
 

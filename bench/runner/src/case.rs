@@ -25,8 +25,8 @@ pub(crate) const FLOOR: &str = "floor of the types";
 /// Name of the case that measures the minimum memory of decoded typed objects, as resident memory.
 pub(crate) const FLOOR_RESIDENT: &str = "floor of the types, resident";
 
-/// A benchmark program that the runner starts. Unless its name ends with `System`, an informer program in
-/// Rust uses jemalloc.
+/// A benchmark program that the runner builds and starts. A Rust program uses jemalloc unless the name of its
+/// variant ends with `System`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Subject,
@@ -130,7 +130,8 @@ pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     cases
 }
 
-/// Returns the cases in which an informer lists and watches all pods of the source.
+/// Returns the cases in which an informer lists and watches the pods of the source. The cases include the watch
+/// phase and the relist phase only if `plan` has the topics of these phases.
 fn observed(plan: &Plan) -> Vec<Case> {
     let ours = STORES.into_iter().flat_map(|store| {
         ["objects", "keys"].map(|handler| {

@@ -5,7 +5,7 @@
 //! informer, its handler and the measurement. In the relist phase, the measurement also polls the source,
 //! which adds to the measured CPU time.
 //!
-//! This module does not start the informer. The measured program starts it before it calls [`observe`].
+//! This module does not start the informer. The measured program starts it before it calls [`observe()`].
 
 use std::{io::Write as _, time::Duration};
 

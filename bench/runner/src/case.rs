@@ -130,8 +130,8 @@ pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     cases
 }
 
-/// Returns the cases in which an informer lists and watches the pods of the source. The cases include the watch
-/// phase and the relist phase only if `plan` has the topics of these phases.
+/// Returns the cases in which an informer lists and watches the pods of the source. The cases include the
+/// watch phase and the relist phase only if `plan` has the topics of these phases.
 fn observed(plan: &Plan) -> Vec<Case> {
     let ours = STORES.into_iter().flat_map(|store| {
         ["objects", "keys"].map(|handler| {

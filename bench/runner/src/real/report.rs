@@ -1,7 +1,8 @@
 //! Formats the results of `cargo xtask bench real` as Markdown tables.
 //!
-//! For each client, this module also selects the kind of initial list that costs the server least CPU time. It
-//! does not select a list whose server peak memory is much higher than that of another list of the same client.
+//! For each client, this module also selects the kind of initial list that costs the server least CPU time.
+//! It does not select a list whose server peak memory is much higher than that of another list of the same
+//! client.
 
 use std::fmt::Write as _;
 

@@ -33,8 +33,8 @@ impl Source {
         }
     }
 
-    /// Reports to the parent process that the measured program has synced with a real server, by printing
-    /// `synced`. Does nothing for the neutral source.
+    /// If the server is a real API server, prints `synced` to standard output. The line reports to the parent
+    /// process that the measured program has synced. Does nothing for the neutral source.
     pub(crate) fn synced(&self) -> Result<()> {
         match self {
             Self::Neutral(_) => Ok(()),

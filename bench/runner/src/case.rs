@@ -53,11 +53,11 @@ pub(crate) struct Case {
     pub(crate) arguments: Vec<String>,
     /// Number of pods in the source. If `None`, the program runs without a source.
     pub(crate) source: Option<u32>,
-    /// Maximum number of rounds in which this case is measured. The rounds are the first ones of the run.
+    /// Maximum number of rounds that measure this case. A run with more rounds measures this case only in its
+    /// first rounds.
     pub(crate) rounds: usize,
-    /// Name of the same case with fewer pods, and the number of times that this case has more pods.
-    /// `has_room` estimates the memory of this case from it. `None` if the memory of this case is not
-    /// estimated.
+    /// Name of the same case with fewer pods, and the number of pods of this case divided by that smaller
+    /// number of pods. `None` if the memory of this case is not estimated before the case runs.
     smaller: Option<(String, u32)>,
 }
 

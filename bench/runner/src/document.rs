@@ -1,8 +1,8 @@
 //! Replaces the tables of measured figures in `BENCHMARKING.md` and `README.md`.
 //!
-//! Guarantees: [`Document::write`] changes only the text between `<!-- measured: NAME -->` and `<!-- end
-//! -->`. It fails if the file has no such comments for the name of a table, so a measured table is never
-//! dropped silently.
+//! Guarantees: [`Document::write`] changes only the text between the comments `<!-- measured: NAME -->` and
+//! `<!-- end -->`. It fails if the file has no such comments for the name of a table, so a measured table is
+//! never dropped silently.
 //!
 //! This module does not generate the tables, and does not change the text around them.
 
@@ -14,8 +14,8 @@ use anyhow::{Context as _, Result, bail};
 pub(crate) struct Document {
     path: PathBuf,
     text: String,
-    /// Names of the tables passed to [`set`](Self::set) for which the file has no comment `<!-- measured:
-    /// NAME -->`.
+    /// Names of the tables passed to [`set`](Self::set) for which the file has no comment
+    /// `<!-- measured: NAME -->`.
     lost: Vec<String>,
 }
 

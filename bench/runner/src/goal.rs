@@ -8,8 +8,8 @@ use crate::{
     samples::Samples,
 };
 
-/// Formats in which the informer of this project stores objects in its cache, and which have goals. They are
-/// the values of the flag `--store` of the program `subject`.
+/// Formats in which the informer of this project stores objects in its cache. Each format has its own goals.
+/// They are the values of the flag `--store` of the program `subject`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
 /// The limit for the value of a goal.

@@ -1,8 +1,8 @@
-//! Runs `cargo xtask bench real`, which measures the cost of clients for a real kube-apiserver: of their
-//! initial lists, and of the events that they watch.
+//! Runs `cargo xtask bench real`, which measures the CPU time and memory of a real kube-apiserver while
+//! clients list and watch.
 //!
-//! The runs of one case form a block, and its runs follow each other. The blocks of different cases
-//! alternate.
+//! Several consecutive runs with the same client and the same kind of initial list form a block. Blocks of
+//! different clients alternate.
 //!
 //! Guarantees: each block starts a new kube-apiserver process over the same etcd, so the heap that the
 //! clients of another block caused has no influence.

@@ -3,8 +3,7 @@
 //! Guarantees:
 //! - A body holds the chunks of only a few objects in memory. It generates further chunks when the connection
 //!   polls it.
-//! - The objects of a list, and the objects in the initial events of a watch, have their versions at one
-//!   revision.
+//! - A list contains all objects in their versions at one revision. The initial events of a watch do so too.
 //! - A watch delivers every event exactly once and in order, until a `POST /cut` request ends all watches.
 //!
 //! This module does not parse requests and does not change objects.

@@ -22,7 +22,7 @@ const ENVELOPE_END: [u8; 4] = [0x1a, 0, 0x22, 0];
 /// Name of the annotation in the bookmark that marks the end of the initial events.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// The type of a watch event, without `DELETED`, because the source never deletes an object.
+/// The type of a watch event. There is no `DELETED`, because the source never deletes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -265,8 +265,8 @@ impl ListMeta {
 
 // === impl EventHead ===
 
-/// The bytes of a protobuf watch event before the message of its object: `length, WatchEvent{1: type, 2:
-/// RawExtension{1: envelope}}`.
+/// The bytes of a protobuf watch event before the message of its object:
+/// `length, WatchEvent{1: type, 2: RawExtension{1: envelope}}`.
 struct EventHead<'a> {
     event: EventType,
     envelope: &'a [u8],

@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Maximum number of changes that may follow a revision from which a list or a watch starts. A revision that is
-/// followed by more changes is too old.
+/// Maximum number of changes that may follow a revision from which a list or a watch starts. A revision that
+/// is followed by more changes is too old.
 const KEPT: u64 = 65_536;
 
 /// Base of all revisions: the first object has the next higher revision. The base is high enough that all

@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - The bytes are those that Go's encoder writes for the same object, including empty fields.
 //! - A JSON member that has no field in the protobuf message is an error, so no data is lost.
-//! - [`ordered_json`] writes the members of an object in Go's order.
+//! - [`ordered_json`] writes the members of an object in the order in which Go writes them.
 //!
 //! This module writes no envelope (`runtime.Unknown`). The module `framing` writes the envelope.
 
@@ -53,13 +53,13 @@ pub(crate) fn put_head(out: &mut Vec<u8>, number: u32, len: usize) {
     put_varint(out, len as u64);
 }
 
-/// Appends a complete field of the type `bytes` or `string` to `out`. `number` is the field number.
+/// Appends to `out` a complete field of the type `bytes` or `string`. `number` is the field number.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_head(out, number, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// Appends a complete field to `out` whose value is encoded as a varint. `number` is the field number.
+/// Appends to `out` a complete field whose value is encoded as a varint. `number` is the field number.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number << 3));
     put_varint(out, value);
@@ -73,7 +73,8 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
 ///
 /// # Errors
 ///
-/// Returns an error if the kind is not built-in, or if the object does not have the fields of the kind.
+/// Returns an error if the kind is not built-in, or if a member of the object has no field in the message or
+/// does not have the type of its field.
 pub(crate) fn encode(messages: &Messages, kind: &str, object: &Value) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut object = object.clone();

@@ -30,7 +30,7 @@ pub struct Report {
     json: Sizes,
     protobuf: Option<Sizes>,
     compressed: Sizes,
-    /// Size of an object in JSON that is compressed with a dictionary. `None` if the corpus has too few
+    /// Size of an object as JSON that is compressed with a dictionary. `None` if the corpus has too few
     /// objects to train a dictionary.
     with_dictionary: Option<Sizes>,
 }

@@ -1,4 +1,4 @@
-//! Measures an informer built from kube's `watcher` and `reflector`, as a peer in the benchmarks of this
+//! Measures an informer built from kube's `watcher` and `reflector`, for comparison with the informer of this
 //! project.
 //!
 //! Guarantees: the setup follows kube's documentation for low memory use, with default features and the

@@ -20,8 +20,9 @@ const SEED: u64 = 1;
 /// Maximum number of write requests that are sent to the server at the same time.
 const PARALLEL: usize = 32;
 
-/// Difference between the indexes of two pods that are changed one after the other. It is a prime number, so
-/// each round of changes includes every pod once, unless the number of pods is a multiple of it.
+/// Difference between the indexes of two pods that are changed one after the other. The difference is a prime
+/// number, so each round of changes includes every pod once, unless the number of pods is a multiple of
+/// 7,919.
 const STEP: usize = 7_919;
 
 /// Query parameter that sets the field manager of a request that creates a pod. In a cluster, the
@@ -40,8 +41,8 @@ pub(super) struct Pods {
 }
 
 impl Pods {
-    /// Creates `count` generated pods with their namespaces, and then patches the status of each pod. The
-    /// pods are already bound to nodes.
+    /// Creates `count` generated pods and their namespaces, and then patches the status of each pod. The
+    /// specification of each pod already names a node, so the pods need no scheduler.
     ///
     /// # Errors
     /// Returns an error if the server rejects a request.

@@ -1,5 +1,4 @@
-//! Generates the workloads of the simulated cluster, which are its Deployments, with names, namespaces and
-//! weights.
+//! Generates the workloads of the simulated cluster: Deployments with names, namespaces and weights.
 //!
 //! Guarantees: each pair of namespace and name is unique. The workloads have the same order as their objects
 //! in a list.
@@ -101,8 +100,8 @@ pub(super) struct Workload {
 // === impl Workload ===
 
 impl Workload {
-    /// Returns `count` workloads that are generated from `seed`. They have the same order as their objects in
-    /// a list.
+    /// Returns `count` workloads that are generated from `seed`. The workloads have the same order as their
+    /// objects in a list.
     pub(super) fn draw(count: usize, seed: u64) -> Vec<Workload> {
         let mut rng = Rng::with_seed(mix(seed));
         let mut workloads: Vec<_> = (0..count).map(|at| Workload::one(at, &mut rng)).collect();

@@ -83,8 +83,8 @@ pub(super) struct Field {
     pub(super) value: Type,
     /// Whether JSON writes the members of this field's message directly into the parent object.
     pub(super) is_inline: bool,
-    /// Whether the field is a pointer in Go. In protobuf, Go omits a pointer that is absent. For any other absent
-    /// field, Go writes a zero value, except for lists, maps and bytes.
+    /// Whether the field is a pointer in Go. In protobuf, Go omits a pointer that is absent. For any other
+    /// absent field, Go writes a zero value, except for lists, maps and bytes.
     pub(super) is_pointer: bool,
 }
 

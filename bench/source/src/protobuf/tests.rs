@@ -1,5 +1,5 @@
-//! Tests of the protobuf encoder, which compare its bytes with the bytes that Go's encoder writes for the same
-//! objects.
+//! Tests of the protobuf encoder, which compare its bytes with the bytes that Go's encoder writes for the
+//! same objects.
 
 use std::io::Read as _;
 

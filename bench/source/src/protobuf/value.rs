@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::table::{Field, Form, Messages, Type};
 use super::{put_bytes, put_members, put_number};
 
-/// Appends a field to `out` that has the field number `number` and the scalar value `value`.
+/// Appends to `out` a field with the number `number` and the scalar value `value`.
 ///
 /// # Errors
 /// Returns an error if `value` does not have the type `value_type`, or if `value_type` is not a supported
@@ -37,7 +37,7 @@ pub(super) fn put_scalar(
     Ok(())
 }
 
-/// Appends the bytes to `out` that Go writes for an absent field, which must not be a pointer in Go. These
+/// Appends to `out` the bytes that Go writes for an absent field. The field must not be a pointer in Go. The
 /// bytes are a zero value of the field's type. Go writes nothing for a field of the type `bytes`.
 ///
 /// # Errors
@@ -64,7 +64,7 @@ pub(super) fn put_absent(messages: &Messages, field: &Field, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Appends the fields of a message to `out` whose JSON representation is not an object with these fields. An
+/// Appends to `out` the fields of a message that JSON does not represent as an object with these fields. An
 /// example is a time, which is a string in JSON.
 ///
 /// # Errors

@@ -152,7 +152,8 @@ fn answer_list(
 
 /// Returns the `continue` token of a list's next page, whose first object has the index `next`.
 ///
-/// The token contains `next`, and the number of changes and the revision of the state that the list shows.
+/// The token contains three numbers: `next`, the number of changes before the state that the list shows, and
+/// the revision of that state.
 fn token(next: usize, moment: Moment) -> String {
     format!("{next}.{}.{}", moment.changes, moment.revision)
 }

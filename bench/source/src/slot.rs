@@ -34,9 +34,9 @@ const NEWEST: i64 = 1_780_272_000;
 /// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// First time that serves as the placeholder of a [`Slot::Time`] in a template, in seconds since 1970.
+/// Earliest time that serves as the placeholder of a [`Slot::Time`] in a template, in seconds since 1970.
 ///
-/// A template contains no other times from this second on.
+/// All other times in a template are earlier.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
 /// The encoding of an object in lists and watch events.
@@ -54,8 +54,8 @@ pub enum Encoding {
 pub(crate) enum Slot {
     /// A random UUID.
     Uid,
-    /// The last five characters of the object's name. Within a workload, they increase with the object's
-    /// index.
+    /// The last five characters of the object's name. Within a workload, an object with a higher index has a
+    /// greater suffix.
     Suffix,
     /// Five random characters of [`LETTERS`].
     Letters,
@@ -256,7 +256,7 @@ fn write_hex(rng: &mut Rng, len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a random UUID of version 4.
+/// Appends a random UUID of version 4 to `out`.
 fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
     for (at, len) in [8, 4, 3, 3, 12].into_iter().enumerate() {
         if at > 0 {

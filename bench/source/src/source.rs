@@ -4,8 +4,7 @@
 //!
 //! Guarantees:
 //! - every watch receives every change, in order;
-//! - at most [`LEAD_MAX`] changes are unread by any reader, because a new change waits for the slowest
-//!   reader;
+//! - no reader has more than [`LEAD_MAX`] unread changes, because a new change waits for the slowest reader;
 //! - the timestamps of changes come from the clock that is passed to [`Source::new`].
 
 use std::collections::BTreeMap;
@@ -57,14 +56,15 @@ struct State {
     stats: Stats,
 }
 
-/// Number of changes made, and number of requests to end all watches. Watches wait for an increase.
+/// Number of changes made, and number of requests to end all watches. A watch waits until one of these
+/// numbers increases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     changes: u64,
     cuts: u64,
 }
 
-/// Counters since the start of the server, which `GET /stats` returns.
+/// Numbers of requests, changes and sent events, which `GET /stats` returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
     /// Number of list requests. Each page of a list is one request.
@@ -155,7 +155,8 @@ impl Source {
         count(&mut self.state.lock().stats);
     }
 
-    /// Makes `changes` changes at `rate` per second. At a rate of 0, the slowest reader determines the rate.
+    /// Makes `changes` changes at `rate` per second. At a rate of 0, makes changes as fast as the slowest
+    /// reader reads them.
     ///
     /// # Cancel safety
     ///

@@ -117,7 +117,7 @@ impl Subject {
 
     /// Starts a child process that accepts `watchers` connections and writes `events` events to each of them.
     ///
-    /// The child only writes, at `rate` events per second.
+    /// The child writes `rate` events per second to each connection, and runs no API server.
     pub(crate) fn start_bare(watchers: u32, events: u32, rate: u32) -> anyhow::Result<Subject> {
         let numbers = [watchers, events, rate].map(|number| number.to_string());
         Subject::spawn(&[BARE, &numbers[0], &numbers[1], &numbers[2]])

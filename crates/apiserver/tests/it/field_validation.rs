@@ -39,7 +39,8 @@ async fn write(server: &Server, method: &str, uri: &str, kind: &str, body: &str)
     send(server, request.body(body).unwrap()).await
 }
 
-/// Returns the text of each `Warning` header of the response, without the warn code and agent, and unescaped.
+/// Returns the text of each `Warning` header of the response, without the warn code, the warn agent and
+/// escapes.
 fn warnings(reply: &Reply) -> Vec<String> {
     let all = reply.headers.get_all("warning").iter();
     all.map(|value| {

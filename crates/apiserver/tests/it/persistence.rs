@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::ask::{Watch, builder, get, pod, with};
 
-/// Returns the path of a test's data directory, which is below the build directory. If the directory exists
-/// from an earlier run, removes it.
+/// Returns the path of a test's data directory, which is below the build directory. Removes the directory if
+/// it exists from an earlier run.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&path));
@@ -245,7 +245,7 @@ fn a_truncated_or_overwritten_store_is_rejected() {
     assert_eq!(open(&directory).list("v1", "pods").len(), 200);
 }
 
-/// Number of concurrent writers in the child process. Each writer writes other objects.
+/// Number of concurrent writers in the child process. No two writers write the same object.
 const WRITERS: usize = 4;
 /// Number of child processes that the test starts and kills, one after the other.
 const KILLS: u64 = 12;
@@ -301,7 +301,8 @@ async fn write(server: &Server, writer: usize, seed: u64) {
     }
 }
 
-/// The values of which a pod may have any one after a kill. `None` means that the pod does not exist.
+/// The possible values of a pod after the writing process was killed. `None` means that the pod does not
+/// exist.
 ///
 /// The first value is the last one that the server has acknowledged. Each further value is from a later
 /// write, which the server has not acknowledged.

@@ -1,6 +1,6 @@
 //! Tests that the secrets in a client's requests are not disclosed.
 //!
-//! No log and no `Debug` output contains them, and no response to another client.
+//! The secrets must be in no log, in no `Debug` output, and in no response to another client.
 
 use bytes::Bytes;
 use http::Request;
@@ -94,8 +94,8 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     rows.into_iter().map(carrying_secrets).collect()
 }
 
-/// Builds a request with secrets in its `Cookie` and `Authorization` headers. Also returns the expected
-/// status code `code`.
+/// Builds a request with secrets in its `Cookie` and `Authorization` headers. Returns the request together
+/// with `code`, the expected status code.
 fn carrying_secrets(
     (method, uri, content_type, body, code): (&str, &str, &str, String, u16),
 ) -> (Request<Full<Bytes>>, u16) {

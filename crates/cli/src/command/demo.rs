@@ -1,11 +1,11 @@
-//! `demo`: runs the control loops of a small control plane, which print what they observe and do.
+//! `demo`: runs the control loops of a small control plane, and prints the steps of these loops.
 //!
 //! The loops are those of a deployment controller, a replica set controller, a scheduler and node agents.
 //! They communicate only through an API server.
 //!
 //! Guarantees:
 //! - the demo itself only creates the nodes and a Deployment, and the loops do everything else;
-//! - when a loop observes a change, the demo prints a line with the revision of the observed object;
+//! - each printed step has the revision of the object that the loop observed;
 //! - the demo succeeds if all replicas are ready and all failed pods are replaced;
 //! - if the user leaves out a loop, the demo instead succeeds if all steps before that loop's first step have
 //!   occurred and there is no further progress;
@@ -274,9 +274,10 @@ impl Stage<'_> {
     }
 }
 
-/// Prints a table with a row for each process: the number of its requests, and of reads from its caches.
+/// Prints a table with one row per process. A row has the numbers of the process's requests and cache reads.
 ///
-/// Below the table, prints the number of lists that the processes have requested after request `synced`.
+/// Below the table, prints the number of lists that the processes have requested after request number
+/// `synced`.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

@@ -21,7 +21,8 @@ use crate::ask::{pod, pods};
 
 /// A running kube-rs controller that sets a label on every config map.
 ///
-/// `reconciled` returns the name of each config map after its reconciliation, or `None` after an error.
+/// The stream `reconciled` yields the name of each config map after its reconciliation, or `None` after an
+/// error.
 struct Labelling {
     reconciled: Pin<Box<dyn Stream<Item = Option<String>> + Send>>,
 }

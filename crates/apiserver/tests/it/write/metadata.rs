@@ -1,4 +1,4 @@
-//! Tests that every sort of write rejects objects with invalid metadata.
+//! Tests that creations and patches of objects with invalid metadata are rejected.
 
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde_json::{Value, json};

@@ -4,10 +4,10 @@
 //! - steps that arrive within [`HOLD`] are ordered by revision and kind, because the loops observe a cause
 //!   and its effect on different connections;
 //! - the times of the lines never decrease. If a step was observed earlier than the step of the previous
-//!   line, its line has the time of the previous line;
+//!   line, the step's line has the time of the previous line;
 //! - with at most [`FEW`] pods, every step has a line. With more pods, the first [`FIRST`] steps of each kind
 //!   and loop have a line. After these, every nth step has a line with the number of steps so far;
-//! - a loop prints only one line for all steps of the kind [`Kind::NotMine`].
+//! - as an exception, a node agent has only one line for all pods of other nodes ([`Kind::NotMine`]).
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -64,7 +64,8 @@ impl Narration {
         }
     }
 
-    /// Adds a reported step. A later call of [`Narration::due`] or [`Narration::rest`] returns its line.
+    /// Adds a reported step. A later call of [`Narration::due`] or [`Narration::rest`] returns the step's
+    /// line, if the step has one.
     pub(super) fn take(&mut self, step: Step) {
         // A revision that is not a number can't be ordered, so the step precedes all others.
         let revision = step.revision.to_string().parse().unwrap_or(0);

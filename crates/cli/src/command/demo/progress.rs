@@ -17,8 +17,8 @@ use crate::control_plane::step::{Kind, Loop, Step};
 pub(super) struct Goal {
     pub(super) replicas: u32,
     pub(super) failures: u32,
-    /// Whether the loops write to the server. Only then is a step of the kind [`Kind::Content`] required,
-    /// because loops that only observe never report such a step.
+    /// Whether the loops write to the server. Only then must the replica set loop report that it has nothing
+    /// to do ([`Kind::Content`]). Loops that only observe never report this step.
     pub(super) acts: bool,
     /// The loop that is left out, or `None` if all loops run.
     pub(super) without: Option<Loop>,

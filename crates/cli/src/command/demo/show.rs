@@ -24,7 +24,7 @@ const SETTLED: Duration = Duration::from_millis(200);
 /// Time without steps after which the demo ends because there is no further progress.
 ///
 /// This applies if a loop is left out, or if a pod fits on no node. Pods that are meant to fail do so within
-/// a fraction of this time, so the demo does not end before.
+/// a fraction of this time, so the demo does not end before these failures.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The result of the demo, with a text that the demo prints.

@@ -431,7 +431,7 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         })
 }
 
-/// Returns the error for a kubeconfig without the context `wanted` (`None` means without a current context).
+/// Returns the error for a kubeconfig without the context `wanted`, or without a current context if `None`.
 fn no_context(path: &Path, wanted: Option<&str>, contexts: &[&str]) -> anyhow::Error {
     let (shown, has) = (path.display(), contexts.join(", "));
     match wanted {

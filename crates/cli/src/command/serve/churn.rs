@@ -26,7 +26,7 @@ const BURST: u32 = 64;
 /// Maximum delay of a change after its scheduled time. If a change is later, the schedule is postponed.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Mean number of changes of which one is a creation or deletion. The others are updates of existing objects.
+/// On average, one of this number of changes is a creation or a deletion. The other changes are updates.
 const UPDATES: u32 = 5;
 
 /// A rate of changes, in changes per second or per minute.

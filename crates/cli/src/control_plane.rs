@@ -362,7 +362,7 @@ fn is_leaving<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some()
 }
 
-/// Returns whether the server responded 404 Not Found, so the requested object no longer exists.
+/// Returns whether the server responded 404 Not Found, which means that the requested object does not exist.
 fn is_gone(error: &kube_client::Error) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.is_not_found())
 }

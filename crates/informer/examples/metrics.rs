@@ -2,7 +2,7 @@
 //! queue's depth.
 //!
 //! The factory and the queue share one collector. The program prints the metrics while the informer and the
-//! queue run. Then it stops the informer and checks that the informer's series are removed.
+//! queue run. Then it stops the informer and checks that the informer's metrics are removed.
 //!
 //! `cargo run -p kube-informer --features prometheus --example metrics [-- --kubeconfig FILE --context NAME]`
 

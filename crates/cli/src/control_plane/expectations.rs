@@ -49,22 +49,26 @@ impl Expectations {
         self.by_owner.lock().insert(owner.clone(), expected);
     }
 
-    /// Removes one expected creation, because its event was observed or the creation was not successful.
+    /// Removes one expected creation of the owner.
+    ///
+    /// Must be called when the event of a creation was observed, or when a creation request failed or was not
+    /// sent.
     pub(crate) fn created(&self, owner: &ObjectName) {
         self.change(owner, |expected| {
             expected.creations = expected.creations.saturating_sub(1);
         });
     }
 
-    /// Removes the expected deletion of the object `uid`, because the deletion was observed or was not
-    /// successful.
+    /// Removes the owner's expected deletion of the object `uid`.
+    ///
+    /// Must be called when the deletion was observed, or when the deletion request failed or was not sent.
     pub(crate) fn deleted(&self, owner: &ObjectName, uid: &str) {
         self.change(owner, |expected| {
             expected.deletions.remove(uid);
         });
     }
 
-    /// Returns whether the owner has no expected events left. Expired expectations do not count.
+    /// Returns `true` if the owner has no expected events left, or if its expectations have expired.
     pub(crate) fn met(&self, owner: &ObjectName) -> bool {
         let by_owner = self.by_owner.lock();
         by_owner.get(owner).is_none_or(|expected| {

@@ -43,7 +43,7 @@ pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
 /// Number of pods of one node that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Number of containers that are still to be selected to fail; all node agents share the counter.
+/// Number of containers that are still to be selected to fail. All node agents share this counter.
 ///
 /// While the counter is above zero, each container that starts decrements it, and ends after [`LIFETIME`].
 #[derive(Clone, Debug, Default)]

@@ -40,8 +40,10 @@ use super::{
 /// Number of ReplicaSets that are reconciled concurrently. The demo has one ReplicaSet.
 const WORKERS: usize = 2;
 
-/// Maximum number of pods created, and of pods deleted, per reconciliation (`BurstReplicas` in
-/// `replica_set.go`).
+/// Maximum number of pod creations per reconciliation, and maximum number of pod deletions per
+/// reconciliation.
+///
+/// The value is that of `BurstReplicas` in `replica_set.go`.
 const BURST_MAX: usize = 500;
 
 struct Controller {

@@ -28,11 +28,11 @@ use crate::{
 /// Number of clients that write concurrently to the server.
 const WRITERS: usize = 4;
 
-/// Number of times that the test kills the server. After each kill it restarts the server and checks the
-/// stored objects.
+/// Number of times that the test kills the server. After each kill, the test restarts the server and checks
+/// the stored objects.
 const KILLS: usize = 6;
 
-/// Returns the path of a data directory that does not exist yet.
+/// Deletes the data directory `name` if it exists, and returns its path.
 fn fresh(name: &str) -> PathBuf {
     let directory = file(name);
     drop(fs::remove_dir_all(&directory));
@@ -84,7 +84,7 @@ fn revision_of(map: &ConfigMap) -> u64 {
     revision.unwrap().parse().unwrap()
 }
 
-/// Lists the config maps, and asserts that each config map is complete.
+/// Lists the config maps, and asserts that the data of each config map belong to one write.
 ///
 /// Returns a map from the name of each config map to its value, and the revision of the list.
 async fn stored(api: &Api<ConfigMap>) -> (BTreeMap<String, u64>, u64) {

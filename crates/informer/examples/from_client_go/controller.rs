@@ -1,5 +1,5 @@
-//! A port of Kubernetes' sample-controller. A config map with a label, called an app, replaces the custom
-//! resource `Foo`.
+//! A port of Kubernetes' sample-controller. Config maps with the label [`APP`] replace the custom resource
+//! `Foo`. Such a config map is called an app.
 //!
 //! An app specifies the name of a deployment and the number of its replicas. The controller creates and
 //! scales the deployment.

@@ -1,4 +1,4 @@
-//! Binds volume claims to volumes, for clusters without a controller manager, which normally binds them.
+//! Binds volume claims to volumes on clusters that have no controller manager to bind them.
 //!
 //! The binder also releases a volume whose claim is deleted, and removes the finalizers of deleted claims and
 //! volumes.
@@ -111,7 +111,8 @@ impl Binder {
         }
     }
 
-    /// Binds or releases the volumes that refer to the claim `name`.
+    /// Binds the volumes that refer to the claim `name`, or releases the volumes if the claim no longer
+    /// exists.
     ///
     /// If the claim is marked for deletion, also removes the claim's finalizers.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {

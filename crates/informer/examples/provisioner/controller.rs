@@ -43,7 +43,7 @@ pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// The value is the default of kubernetes-sigs' `sig-storage-lib-external-provisioner`.
 const RETRIES_MAX: u32 = 15;
 
-/// Builder of a [`ProvisionController`]. Contains its settings.
+/// Builder with the settings of a [`ProvisionController`].
 pub(crate) struct Builder {
     client: Client,
     name: String,

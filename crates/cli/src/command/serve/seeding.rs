@@ -167,7 +167,7 @@ pub(super) async fn fill(
 // === impl Population ===
 
 impl Population {
-    /// Finds the existing seeded objects of one kind, and creates objects until there are `wanted`.
+    /// Finds the existing seeded objects of one kind, and creates objects until `wanted` objects exist.
     ///
     /// The new objects get the lowest free numbers.
     async fn fill(

@@ -131,7 +131,7 @@ async fn the_status_reports_a_full_store_until_the_watch_continues() {
     informer.stop().await;
 }
 
-/// A custom store that needs five seconds to accept a delta.
+/// A custom store that sleeps for five seconds before it accepts a delta.
 struct Slow;
 
 impl ReflectorStore<Pod> for Slow {
@@ -217,7 +217,7 @@ async fn a_custom_batch_size_is_used_through_a_factory() {
     factory.shutdown().await;
 }
 
-/// A handler that needs the duration in its field for each event.
+/// A handler that sleeps for the contained duration per event.
 struct Takes(Duration);
 
 impl EventHandler<Pod> for Takes {

@@ -275,7 +275,8 @@ async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_d
     }
 }
 
-/// Runs `ask` in a new thread. The thread is not joined, because it never ends if the constructors deadlock.
+/// Calls `ask` in a new thread and does not join the thread. If the constructors deadlock, the thread never
+/// ends, and a join would block the test.
 fn in_a_thread<T>(
     factory: &SharedInformerFactory,
     together: &Arc<Barrier>,

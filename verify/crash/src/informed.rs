@@ -25,8 +25,8 @@ pub(crate) const KIND: usize = 0;
 /// server's objects.
 const HEALED: Duration = Duration::from_secs(20);
 
-/// The revision of each object and the number that its writer stored in it, by object name. The number is
-/// first.
+/// The state of each object, by object name: the number that its writer stored in the object, and the
+/// object's revision.
 type States = BTreeMap<String, (u64, u64)>;
 
 /// A running informer of config maps, and the events that its handler has received.
@@ -41,7 +41,7 @@ pub(crate) struct Informed {
 struct Heard {
     states: States,
     events: usize,
-    /// Description of the first event that contradicts the earlier events.
+    /// Description of the first event that contradicts the earlier events. `None` if no event does.
     wrong: Option<String>,
 }
 

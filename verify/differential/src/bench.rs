@@ -18,11 +18,11 @@ use crate::{
     shrink::{Finding, shrink},
 };
 
-/// Number of sequences that are sent to an oracle in one batch.
+/// Maximum number of sequences that are sent to an oracle, a Go process that runs client-go, in one batch.
 const AT_ONCE: usize = 250;
 
-/// Number of sequences per batch for a component with a counterpart, a peer that answers client-go's
-/// requests. These sequences run one after the other.
+/// Maximum number of sequences per batch for a component with a counterpart. A counterpart is a peer that
+/// answers the requests of client-go. Such sequences run one after another, so the batches are smaller.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.
@@ -233,7 +233,8 @@ fn ask(
 }
 
 impl Told {
-    /// Compares the library's answers with those of each version of client-go, newest version first.
+    /// Compares the library's answers with those of each version of client-go. Returns one outcome per
+    /// version, newest version first.
     pub(crate) fn outcomes(
         &self,
         component: &Component,
@@ -247,8 +248,8 @@ impl Told {
         outcomes.collect()
     }
 
-    /// Returns the first failure of the comparison with the newest version that has one, or `None` if no
-    /// comparison fails.
+    /// Compares the library's answers with those of each version of client-go. Returns the failure of the
+    /// newest version whose comparison fails, or `None` if no comparison fails.
     pub(crate) fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
         let outcomes = self.outcomes(component, sequence);
         outcomes

@@ -1,8 +1,9 @@
 //! Runs one informer of the library, with one handler, while the server is killed and restarted repeatedly.
 //!
-//! Guarantees: an error is returned if the events of an object are not an addition, updates and a deletion in
-//! this order, or if the old state of an update is not the last delivered state. An error is also returned if
-//! the cache or the delivered states finally differ from the server's objects.
+//! Guarantees: [`Informed::agrees`] returns an error if the handler has received the events of an object in
+//! an invalid order, such as an update before the addition. It also returns an error if the old state of an
+//! update is not the last delivered state, or if the cache or the delivered states still differ from the
+//! server's objects after a time limit.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::object::{Key, Seen};
 
-/// The histories of all objects that this program has ever written.
+/// The last acknowledged state and the pending write of every object that this program has ever written.
 #[derive(Debug, Default)]
 pub(crate) struct Known(BTreeMap<Key, History>);
 

@@ -50,8 +50,8 @@ const FULL_RUN: u64 = 100;
 /// next server process compacts this file when it starts.
 const BLOATED_EVERY: u64 = 100;
 
-/// Number of starts that follow a server process that leaves a large database file. Each started process is
-/// killed at a random time, if possible before it compacts the file.
+/// Number of server processes, after a process that leaves a large database file, that are killed soon after
+/// their start. The time of each kill is random, so many of them interrupt the compaction of the file.
 const BLOATED_STARTS: u64 = 8;
 
 /// Maximum time from the start of a server process to its kill. The time is usually one or two seconds.
@@ -294,7 +294,8 @@ impl Lives {
         Ok(())
     }
 
-    /// Starts the writers. Each writer runs until the server ends, or until it has completed `left` writes.
+    /// Starts the writers. Each writer runs until the server ends or, if `left` is a number, until the writer
+    /// has completed this number of writes.
     fn writers(
         &mut self,
         acknowledged: &Arc<watch::Sender<usize>>,
@@ -329,8 +330,8 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that a client has received a change for every revision, in the range of revisions that all
-    /// watchers have covered.
+    /// Checks the revisions in the range that all watchers have received. A client must have received a
+    /// change for each of these revisions.
     ///
     /// The revision of a deletion is only in the watch event, not in the response to the delete request.
     /// Therefore only this check detects that the server sent no watch event for a deletion.

@@ -1,8 +1,9 @@
 //! A watch of one kind. After each restart of the server, the watch resumes from the last received revision.
 //!
-//! Guarantees: an error is returned if the watch misses a change of its kind, or receives a change twice or
-//! out of order. If the server responds with 410 because the revision is too old, the watcher lists, watches
-//! from the revision of the list, and counts this restart.
+//! Guarantees: [`Watcher::follow`] returns an error if the watch receives a change twice or out of order.
+//! [`Watcher::check`] returns an error if the watch has missed a change of its kind. If the server responds
+//! with 410 because the revision is too old, the watcher lists, watches from the revision of the list, and
+//! counts this restart.
 
 use std::sync::Arc;
 

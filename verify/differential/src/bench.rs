@@ -1,5 +1,5 @@
-//! [`Bench`]: runs the same sequences of operations on the library and on client-go, and compares the
-//! answers.
+//! [`Bench`]: runs the same sequences of operations on the library and on client-go, and compares the answers
+//! to each operation.
 //!
 //! The versions of client-go run in separate Go processes, called oracles.
 
@@ -33,7 +33,7 @@ pub(crate) struct Bench {
 /// The result of the comparisons of one component, over all seeds of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// The named behaviours of the library that occurred, and the intentional differences from client-go.
+    /// Counters of the library's behaviours and of the intentional differences from client-go.
     pub(crate) coverage: Coverage,
     /// The sequences with an unexplained difference, in the order of their seeds.
     pub(crate) findings: Vec<Finding>,
@@ -164,7 +164,7 @@ impl Bench {
         Ok(text)
     }
 
-    /// Runs one sequence on the library and on client-go.
+    /// Runs one sequence on the library and on client-go, and returns the answers of both.
     ///
     /// # Errors
     /// Returns an error if an oracle has ended.

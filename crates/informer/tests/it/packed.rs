@@ -141,7 +141,8 @@ async fn an_object_returns_its_stored_json_and_its_sizes() {
 }
 
 thread_local! {
-    /// Number of pods that the current test has decoded since the last call of [`decoded`].
+    /// Number of pods that the current test has decoded since the last call of [`decoded`], which sets this
+    /// number to 0.
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
 

@@ -1,7 +1,8 @@
-//! Tests that no content of a Secret appears in a log line, an error, a status, a metric or `Debug` output.
+//! Tests that no content of a Secret and no credential appears in a log line, an error, a status, a metric or
+//! `Debug` output.
 //!
-//! The tests process invalid Secrets, damaged files of a saved store, and invalid credentials. All of them
-//! contain a known text, the planted secret. The tests search the output of the library for this text.
+//! The tests process invalid Secrets, damaged files of a saved store, and requests with credentials. All of
+//! them contain a known text, the planted secret. The tests search the output of the library for this text.
 //!
 //! The tests do not cover the message of a `Status`, which is the server's own text. They also do not cover
 //! the output of a program's own functions, such as a transform, an index function or a handler that panics.

@@ -59,7 +59,8 @@ pub(crate) async fn until_gone(baseline: usize) -> bool {
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<Told>>);
 
-/// The state of a [`Replay`]: the objects according to the received events, and the invalid events.
+/// The state of a [`Replay`]: the objects that exist according to the received events, and the events that
+/// contradict earlier events.
 #[derive(Default)]
 struct Told {
     /// The last delivered revision of each existing object, by object name.

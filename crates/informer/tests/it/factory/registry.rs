@@ -71,8 +71,9 @@ async fn concurrent_requests_receive_one_informer() {
     }
 }
 
-/// In client-go, `Run` checks whether the informer has started and marks it as started in two separate steps,
-/// so two concurrent calls can both start it.
+/// In client-go, `Run` first checks whether the informer has started, and marks the informer as started in a
+/// separate step. Two concurrent calls of `Run` can therefore both start the informer. This factory must not
+/// have this race.
 #[tokio::test(start_paused = true)]
 async fn concurrent_starts_of_a_factory_start_each_informer_once() {
     for _ in 0..20 {

@@ -163,8 +163,8 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// A source whose watches send nothing. Each watch ends after its requested timeout and, in addition, the
-/// given duration.
+/// A source whose watches send nothing. The field of type `Duration` is the time between the requested
+/// timeout of a watch and its end.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

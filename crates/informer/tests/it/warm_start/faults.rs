@@ -19,7 +19,7 @@ fn server(seed: u64, pods: &[&str]) -> Server {
 }
 
 /// Runs an informer until its cache matches the server. Returns whether the start was warm or cold, the
-/// requests of the informer, and the events of a handler.
+/// requests of the informer, and the events that a handler received.
 async fn start(server: &Server, informer: Builder<Pod>) -> String {
     let mut before = requests(server).lines().count();
     let informer = run(informer);

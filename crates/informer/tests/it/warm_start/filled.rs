@@ -115,7 +115,8 @@ fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     (server, informer)
 }
 
-/// Registers a handler whose first callback never returns, and whose buffer holds one event.
+/// Registers a handler that blocks the informer: its first callback never returns, and its buffer holds only
+/// one further event.
 fn get_stuck(informer: &Running) {
     let stuck = informer.pods.on_add(|_, _| std::future::pending());
     let one = ListenerBuffer::Block(NonZeroUsize::MIN);

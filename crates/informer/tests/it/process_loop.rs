@@ -1,5 +1,5 @@
-//! Tests of a [`ProcessLoop`], a controller that passes deltas to a process function of the program. The
-//! deltas are put back into the queue if the function returns an error.
+//! Tests of a [`ProcessLoop`], a controller that passes the deltas of its queue to a process function. If the
+//! function returns an error, the controller adds the deltas to the queue again.
 
 use std::{sync::Arc, time::Duration};
 

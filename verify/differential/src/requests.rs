@@ -267,8 +267,8 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Separator in an answer between the requests after the first part of an operation and those after the
-/// second. Only a few operations have two parts, which are called turns.
+/// Text that separates the requests of two consecutive turns in an answer. An operation consists of one or
+/// two turns, and virtual time passes after each turn.
 const THEN: &str = "then";
 
 /// Returns the answer to an operation, formatted from the requests that followed the operation and the

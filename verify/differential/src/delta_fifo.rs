@@ -20,7 +20,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Comparison of the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`.
+/// Functions and names with which the program compares the library's `DeltaFifo` with client-go's
+/// `cache.DeltaFIFO`.
 pub(crate) const COMPONENT: Component = Component {
     name: "delta_fifo",
     draw,
@@ -213,8 +214,8 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     }
 }
 
-/// Test run of one sequence of operations on one queue. It also plays the queue's consumer, which applies
-/// popped deltas to the store.
+/// Test run of one sequence of operations on one queue. The run also acts as the consumer of the queue, and
+/// applies popped deltas to the store.
 struct Replay<'a, Q> {
     queue: Q,
     sequence: &'a Sequence,

@@ -21,7 +21,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// Comparison of the library's `InOrder` queue with client-go's `cache.RealFIFO`.
+/// Functions and names with which the program compares the library's `InOrder` queue with client-go's
+/// `cache.RealFIFO`.
 pub(crate) const COMPONENT: Component = Component {
     name: "in_order",
     draw,

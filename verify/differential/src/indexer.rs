@@ -15,7 +15,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Thing},
 };
 
-/// Comparison of the library's `Indexer` with client-go's `cache.Indexer`.
+/// Functions and names with which the program compares the library's `Indexer` with client-go's
+/// `cache.Indexer`.
 pub(crate) const COMPONENT: Component = Component {
     name: "indexer",
     draw,

@@ -27,7 +27,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// Comparison of the library's `SharedInformer` with client-go's shared informers.
+/// Functions and names with which the program compares the library's `SharedInformer` with client-go's shared
+/// informers.
 pub(crate) const COMPONENT: Component = Component {
     name: "informer",
     draw,
@@ -386,9 +387,9 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
 
 /// Returns the name of a guarantee that the informer violated in this step; `None` if it violated none.
 ///
-/// The informer gives each handler three guarantees. Consecutive events of an object are consistent. All
-/// events together lead to the cached state. An update event reports a changed object, unless the sequence
-/// has resyncs.
+/// The informer gives each handler three guarantees. Each event of an object continues from the state that
+/// the handler received last. All events together lead to the cached state. An update event reports a changed
+/// object, unless the sequence has resyncs.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()
@@ -408,8 +409,8 @@ mod tests {
         Operation::new("stray").about(thing)
     }
 
-    /// Returns the intentional difference that explains why `ours` and `theirs` differ. These are the
-    /// library's and client-go's answers to the last operation.
+    /// Returns the intentional difference that explains why the answers to the last operation differ. `ours`
+    /// is the library's answer, and `theirs` is client-go's answer.
     fn recognised(
         flags: &[&'static str],
         operations: Vec<Operation>,

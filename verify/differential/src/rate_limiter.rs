@@ -16,7 +16,8 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// Comparison of the library's rate limiters with those of client-go's `workqueue` package.
+/// Functions and names with which the program compares the library's rate limiters with client-go's rate
+/// limiters.
 pub(crate) const COMPONENT: Component = Component {
     name: "rate_limiter",
     draw,
@@ -197,8 +198,8 @@ pub(crate) fn build(limiter: &Limiter) -> Dynamic {
     }
 }
 
-/// Wrapper that implements `RateLimiter` for a boxed limiter. The library's combining limiters need a sized
-/// type, and this wrapper lets them contain limiters that are selected at run time.
+/// Wrapper that implements `RateLimiter` for a boxed limiter. Combining limiters, such as `MaxOf`, can
+/// therefore contain limiters that are selected at run time.
 pub(crate) struct Boxed(pub(crate) Dynamic);
 
 impl RateLimiter<String> for Boxed {

@@ -24,7 +24,7 @@ use crate::{
 
 use self::{alignment::Alignment, conversation::Conversation, line::SEEN};
 
-/// Comparison of the library's reflector with client-go's reflector.
+/// Functions and names with which the program compares the library's reflector with client-go's reflector.
 pub(crate) const COMPONENT: Component = Component {
     name: "requests",
     draw,

@@ -141,8 +141,8 @@ impl Judge<'_> {
     /// Compares the sequences that are drawn from these seeds, and prints the results.
     ///
     /// Returns whether all sequences passed and all required behaviours and divergences occurred, and the
-    /// coverage. If a sequence of a fresh, randomly chosen seed fails, the function also prints the line that
-    /// adds the seed to the fixed seeds.
+    /// coverage. If a seed of the option `--fresh` fails, the function also prints the line that adds the
+    /// seed to the fixed seeds.
     fn judge(&mut self, seeds: &[u64], origin: Origin) -> Result<(bool, Coverage)> {
         let component = self.component;
         let fresh = origin == Origin::Fresh;

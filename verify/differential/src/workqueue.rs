@@ -15,7 +15,8 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// Comparison of the library's `RateLimitingQueue` with client-go's rate limiting queue.
+/// Functions and names with which the program compares the library's `RateLimitingQueue` with client-go's
+/// rate limiting queue.
 pub(crate) const COMPONENT: Component = Component {
     name: "workqueue",
     draw,

@@ -88,7 +88,7 @@ struct Smoke<'a> {
     target: &'a Target,
     bug: Option<Bug>,
     /// File to which each input is written before it runs. If the process dies, the file contains the input
-    /// that caused this. `None` if inputs are not written.
+    /// that was running. `None` if inputs are not written.
     current: Option<File>,
     pool: Vec<Vec<u8>>,
     ways: BTreeSet<String>,

@@ -1,7 +1,7 @@
 //! Event handler that the comparison registers with the library's informer.
 //!
-//! The handler records its events, and checks that consecutive events of an object are consistent. It does
-//! not compare the events with those of client-go.
+//! The handler records its events, and checks that each event of an object continues from the state that the
+//! handler received last. It does not compare the events with those of client-go.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -149,8 +149,8 @@ impl Listener {
 pub(super) struct Handler {
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) held: watch::Receiver<bool>,
-    /// Whether the handler ignores the events of the initial objects. This is true only for a planted bug,
-    /// which records the initial objects from the cache before it registers the handler.
+    /// Whether the handler ignores the events of the initial objects. This is true only with a planted bug.
+    /// With this bug, the initial objects are copied from the cache before the handler is registered.
     pub(super) skips_initial: bool,
 }
 

@@ -55,10 +55,10 @@ struct Pair<'a> {
     lags: bool,
 }
 
-/// Number of matched requests of client-go, number of matched requests of the library, divergence names.
+/// Numbers of matched requests of client-go and of the library, and the names of the divergences.
 type Matched = (usize, usize, Vec<&'static str>);
 
-/// A rule: matches requests from these indexes in `theirs` and `ours` on; `None` if it does not apply.
+/// A rule. Matches the requests from an index in `theirs` and an index in `ours` on, or returns `None`.
 type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 
 /// The divergences that explain why the requests after one operation differ.
@@ -93,7 +93,7 @@ pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     (alignment.parts || their_store == our_store).then_some(alignment)
 }
 
-/// Returns the divergences that explain two different pauses, or `None`. Equal pauses need no divergence.
+/// Returns the divergences that explain two pauses: empty for equal pauses, `None` if none explains them.
 fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
     let last = our.before.map_or("", |(_, outcome)| outcome);
     let last_asked = our.before.map_or("", |(asked, _)| asked);

@@ -233,7 +233,7 @@ impl Workers {
     ///
     /// No delay ends during the first step. Each delay lasts whole milliseconds, and started at a smaller
     /// fraction of a millisecond than this operation. The queue is polled after the last step. Otherwise, a
-    /// delay that ended during this step would wake a worker only at the next whole millisecond.
+    /// delay that ended during the last step would wake a worker only at the next whole millisecond.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;
@@ -340,7 +340,7 @@ impl Workers {
     }
 
     /// Records which behaviours the drain tasks and the waiting workers show, for the coverage report. Also
-    /// records the guarantees that they violate.
+    /// records the guarantees of the queue that are violated.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::pieces;
 use crate::planted::Bug;
 
-/// Minimum number of digits of a number that triggers the planted bug.
+/// Minimum number of digits of a number that triggers the planted bug `LongNumberHidesRest`.
 const LONG: usize = 19;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -27,7 +27,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
 }
 
 /// Checks that the library's parser returns the same result for `read` as `serde_json` returns for `data`.
-/// The two differ only with a planted bug.
+/// `read` differs from `data` only with a planted bug.
 ///
 /// Returns the start of the error message, or a fixed text if the result is a value.
 fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) -> String {

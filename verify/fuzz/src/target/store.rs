@@ -29,8 +29,10 @@ struct Under {
     revision: u64,
 }
 
-/// Runs at most 64 operations on a new indexer, and compares its content with the expected content after each
-/// of them. Each operation consists of two bytes of the input: the kind of the operation and its argument.
+/// Runs at most 64 operations on a new indexer. Compares the content of the indexer with the expected content
+/// after each operation.
+///
+/// Each operation consists of two bytes of the input: the kind of the operation and its argument.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (indexer, writer) = indexer::new(by_colour(INDICES[0], bug)).expect("the name is free");
     let mut under = Under {

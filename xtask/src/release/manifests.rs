@@ -1,4 +1,4 @@
-//! Checks the manifests of published packages for the requirements of crates.io and docs.rs.
+//! Checks that the manifests of published packages meet the requirements of crates.io and docs.rs.
 //!
 //! The module does not check whether a category exists, because crates.io ignores unknown categories.
 
@@ -40,7 +40,8 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Returns a line for each dependency inside the workspace that does not require the version of `package`.
+/// Returns a line for each dependency on a workspace crate that requires another version than that of
+/// `package`.
 ///
 /// Dev-dependencies are exempt.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {

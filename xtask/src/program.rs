@@ -28,7 +28,7 @@ pub(crate) struct Program {
     profile: &'static str,
 }
 
-/// A subcommand of `cargo xtask` that only contains other subcommands, such as `conformance`.
+/// A parent subcommand of `cargo xtask`, such as `conformance` in `cargo xtask conformance oracle`.
 struct Group {
     name: &'static str,
     about: &'static str,

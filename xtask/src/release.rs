@@ -89,7 +89,8 @@ struct Release<'a> {
 }
 
 impl<'a> Release<'a> {
-    /// Checks the current Git commit and the host triple, and creates an empty output folder.
+    /// Checks that a release can be made from the current Git commit on this host, and creates an empty
+    /// output folder.
     ///
     /// The output folder of an earlier run is deleted first.
     fn new(root: &'a Path, metadata: &'a Metadata, version: String) -> Result<Release<'a>> {

@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::process;
 
-/// The commit at `HEAD`, from which a release is made. The working tree has no other changes.
+/// The Git commit at `HEAD`, from which a release is made. The working tree has no uncommitted changes.
 pub(super) struct Commit {
     pub(super) id: String,
     /// Commit time in seconds since the Unix epoch.

@@ -1,8 +1,8 @@
-//! Combines the licences of the packages that `kubectl-informer` contains into one text.
+//! Creates one text with the licences of all packages that `kubectl-informer` contains.
 //!
 //! MIT, BSD, ISC and other licences require that each copy of a program includes the licence text and the
-//! copyright notice. Therefore the release archive contains the combined text. The module reads the licences
-//! from the files of the packages, and lists equal licence texts once.
+//! copyright notice. Therefore the release archive contains this text. The module reads the licences from the
+//! files of the packages, and lists equal licence texts once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::process;
 
-/// Name and version of a package. They identify the package, because `Cargo.lock` uses only one registry.
+/// Name and version, which together identify a package, because `Cargo.lock` uses only one registry.
 pub(super) type Id = (String, String);
 
 /// The part of the `cargo metadata` output that a release uses.

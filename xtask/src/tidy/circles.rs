@@ -2,8 +2,8 @@
 //!
 //! Siblings are modules with the same parent. A module imports a sibling if its code, or the code of a module
 //! inside it, contains a path into the sibling. If a path leads to a name that another module imports or
-//! re-exports, the path also counts as a path to the origin of the name. A parent and its child modules may import
-//! each other. Test code is exempt.
+//! re-exports, the path also counts as a path to the origin of the name. A parent and its child modules may
+//! import each other. Test code is exempt.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - A server without tokens accepts every request as `system:anonymous`. A server without rules allows every
 //!   request.
-//! - After the first token is granted, a request without a known token or a client certificate receives 401.
-//!   Revoking the last token does not change this.
+//! - After the first token is granted, a request with neither a known token nor a client certificate receives
+//!   401. Revoking the last token does not change this.
 //! - Web pages from other hosts can't use a loopback port that requires neither a token nor TLS (see
 //!   [`browser`]).
 //! - A change of tokens or rules applies to every request that arrives after the change. Open watches
@@ -141,10 +141,10 @@ impl Access {
     }
 
     /// Makes the server accept `token` as a token of `user`. If the token has another user, `user` replaces
-    /// it.
+    /// that user.
     ///
-    /// After the first token is granted, a request without a known token or a client certificate receives
-    /// 401.
+    /// After the first token is granted, a request with neither a known token nor a client certificate
+    /// receives 401.
     ///
     /// # Panics
     ///

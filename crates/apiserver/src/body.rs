@@ -14,8 +14,7 @@ use http_body::{Frame, SizeHint};
 use crate::response_budget::{FREE_BYTES, Reserved, ResponseBudget};
 use crate::status::ApiError;
 
-/// Length in bytes at which the server sends the bytes that it has encoded so far as a chunk of a long
-/// response.
+/// Minimum length in bytes at which the server sends a chunk of a long response that it is encoding.
 ///
 /// A chunk of this size fills a few HTTP/2 frames, and a list of 100,000 objects needs few writes.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;

@@ -139,7 +139,7 @@ impl Builder {
 
     /// Sets whether the Service `kubernetes` exists in `default`, with its `EndpointSlice` and `Endpoints`.
     ///
-    /// The default is true. Set false in a test that counts Services, EndpointSlices or Endpoints.
+    /// The default is true. Set false in a test that counts objects of these kinds.
     pub fn kubernetes_service(mut self, exists: bool) -> Builder {
         self.bootstrap.kubernetes_service = exists;
         self
@@ -186,9 +186,9 @@ impl Builder {
 
     /// Makes the server accept requests with the bearer token `token` as requests of `user`.
     ///
-    /// After this call, a request without a known token or a client certificate receives 401. If a token is
-    /// added twice, the second user replaces the first. [`Server::access`] grants and revokes tokens while
-    /// the server runs.
+    /// A server with tokens responds 401 to a request with neither a known token nor a client certificate. If
+    /// a token is added twice, the second user replaces the first. [`Server::access`] grants and revokes
+    /// tokens while the server runs.
     ///
     /// # Panics
     ///
@@ -200,8 +200,8 @@ impl Builder {
 
     /// Adds access rules. A request for a resource receives 403 if no rule allows the request.
     ///
-    /// Rules apply to resources only. Without a rule, every user whom the server accepts may read discovery,
-    /// version and health, and may send reviews of the user's own access and identity.
+    /// Rules apply to resources only. No rule is needed to read discovery, version and health, or to send a
+    /// review of the user's own access or identity.
     pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Builder {
         self.access.add_rules(rules);
         self

@@ -388,7 +388,7 @@ fn event_count(event: &Object) -> i64 {
     times.as_i64().filter(|times| *times > 0).unwrap_or(1)
 }
 
-/// Returns the metrics of a HorizontalPodAutoscaler as `name: current/target`, separated by commas.
+/// Returns the metrics of a `HorizontalPodAutoscaler` as `name: current/target`, separated by commas.
 ///
 /// A metric that is not a resource metric is shown as `<unknown>`. Only the first two metrics are shown,
 /// followed by the number of omitted metrics.

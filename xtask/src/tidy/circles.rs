@@ -110,7 +110,9 @@ fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str
     Some(import.resolve_import(module))
 }
 
-/// Returns the sibling modules of the circle to which `import` belongs, or an empty set without a circle.
+/// Returns the sibling modules of the circle to which `import` belongs.
+///
+/// Returns an empty set if `import` belongs to no circle.
 fn circle<'a>(imports: &BTreeSet<Import<'a>>, import: &Import<'a>) -> BTreeSet<&'a str> {
     let reachable = |start: &'a str| {
         let mut reached = BTreeSet::new();

@@ -45,7 +45,7 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns a finding for each test that does not exist and is named in the row of a behavior or a defect.
+/// Returns a finding for each missing test that the row of a behavior or a defect names.
 ///
 /// The last column of the row names the tests: function names in backticks, with or without a module path.
 /// Type names in backticks are ignored.
@@ -120,7 +120,7 @@ fn is_path(text: &str) -> bool {
     plain && text != "mod.rs" && (ending || text.starts_with("crates/"))
 }
 
-/// Returns whether `name` has the form of a function name: lower case, with at least one underscore.
+/// Returns whether `name` looks like a function name: lower case, with at least one underscore.
 fn is_function(name: &str) -> bool {
     name.contains('_')
         && name

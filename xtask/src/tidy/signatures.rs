@@ -19,8 +19,8 @@ use super::rust::{Source, Token, tokens};
 /// Dependencies whose types may occur in public signatures of the library.
 ///
 /// They are the crates that users build on, the crates for streams and bytes, and `serde` for trait bounds.
-/// `kube_client` and `kube_runtime` are optional dependencies. The compiler reports code that names them
-/// without a check of their features.
+/// `kube_client` and `kube_runtime` are optional. The rule allows these two crates in any signature, because
+/// a build without their features fails if code outside of these features names them.
 const ALLOWED: [&str; 7] = [
     "kube_core",
     "k8s_openapi",

@@ -4,7 +4,7 @@
 //! - A request whose host is neither `localhost` nor a loopback address receives 403. DNS rebinding causes
 //!   such requests.
 //! - A request with an `Origin` header from another host receives 403.
-//! - Every other request is accepted, also without a `Host` header.
+//! - Every other request is accepted, including a request without a `Host` header.
 //!
 //! `kubectl proxy` checks the host in the same way (`--accept-hosts`). `Origin` is checked too, because a
 //! page can send a POST request without a preflight request.

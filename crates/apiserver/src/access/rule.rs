@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::User;
 use super::attributes::Attributes;
 
-/// An access rule that allows verbs on resources. Without a restriction, it applies to all users and
+/// An access rule that allows verbs on resources. Unless restricted, the rule applies to all users and
 /// namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a rule is for `Builder::rules` or `Access::replace_rules`"]

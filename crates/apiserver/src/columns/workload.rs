@@ -247,7 +247,8 @@ fn ready_containers(pod: &Object) -> String {
 
 /// Returns the number of restarts of a pod's containers, as in `3 (5m ago)`.
 ///
-/// The time in parentheses is the time since the latest termination of a container. It is omitted if unknown.
+/// The time in parentheses is the time since the latest termination of a container. The parentheses are
+/// omitted if no termination is known.
 fn restarts(pod: &Object, now: Timestamp) -> String {
     let statuses = container_statuses(pod);
     let times: i64 = statuses

@@ -121,7 +121,7 @@ impl Disturbance {
 
     /// Adds steps that send the data which a fault has held back: an incomplete line, or a swapped line.
     ///
-    /// The caller calls this method at the end of the body.
+    /// Called at the end of the body, and when the faults of the body are removed.
     pub(super) fn finish(&mut self, steps: &mut VecDeque<Step>) {
         let line = std::mem::take(&mut self.line);
         for kept in [line.into(), self.overtaken.take().unwrap_or_default()] {

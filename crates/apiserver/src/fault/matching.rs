@@ -80,9 +80,9 @@ impl Match {
         }
     }
 
-    /// Returns whether this match has no condition that `narrower` lacks.
+    /// Returns whether `narrower` contains every condition of this match.
     ///
-    /// If it has none, it selects every request that `narrower` selects.
+    /// If so, this match selects every request that `narrower` selects.
     pub(crate) fn covers(&self, narrower: &Match) -> bool {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
@@ -132,7 +132,7 @@ impl fmt::Display for Match {
 // === impl Word ===
 
 impl Word<'_> {
-    /// Returns whether a name that is printed without quotes may contain `character`.
+    /// Returns whether a word of a fault plan may contain `character` outside of quotes.
     pub(super) fn holds(character: char) -> bool {
         !character.is_whitespace() && !character.is_control() && !";:\"#".contains(character)
     }

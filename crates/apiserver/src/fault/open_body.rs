@@ -7,7 +7,7 @@
 //! - An order reaches every matching open body, and the body executes the order before it sends further data.
 //!   No data is delivered after an order to end.
 //! - A body is removed when its reader drops it.
-//! - Each timer belongs to a body, so a server whose responses no client reads runs no timer here.
+//! - Each timer belongs to a body. Therefore the module runs no timer while the server sends no body.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -32,7 +32,7 @@ pub(crate) struct OpenBodies(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    /// Selections of the freezes that are in effect. A freeze also applies to matching bodies that open
+    /// The [`Match`] of each freeze that is in effect. A freeze also applies to matching bodies that open
     /// later.
     frozen: Vec<Match>,
     /// Open bodies, by the sequence number of the request in the request log.

@@ -33,7 +33,7 @@ const VERBS: [Verb; 9] = [
     Verb::Other,
 ];
 
-/// First words of the actions in a fault plan, except that of the action `accept connections`.
+/// First word of each action in a fault plan. The parser handles the action `accept connections` separately.
 const ACTIONS: [&str; 9] = [
     "cut", "break", "freeze", "thaw", "close", "send", "expire", "restart", "refuse",
 ];

@@ -17,7 +17,9 @@ use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope};
 use crate::strategy::Strategy;
 
-/// Index in storage of a collection: all objects of one group and plural name.
+/// Index of a collection in the store.
+///
+/// A collection contains all objects of one group and plural name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
@@ -65,14 +67,15 @@ impl Resource {
         }
     }
 
-    /// Returns the fields that a request body may have; the fields are resolved on the first call.
+    /// Returns the fields that field validation accepts in a request body; they are determined on the first
+    /// call.
     pub(crate) fn known(&self) -> Known {
         *self.known.get_or_init(|| Known::of(&self.kind))
     }
 
     /// Returns the type definition that strategic merge patches need; `None` for a custom kind.
     ///
-    /// The definition is resolved on the first call.
+    /// The first call looks up the definition, and later calls return the same value.
     pub(crate) fn definition(&self) -> Option<&'static Definition> {
         *self.definition.get_or_init(|| {
             if self.kind.custom {
@@ -130,7 +133,7 @@ impl Registry {
         &self.kinds
     }
 
-    /// Returns the number of collections; the ids of collections start at 0.
+    /// Returns the number of collections, whose ids are the numbers from 0 up to this number.
     pub(crate) fn collections(&self) -> usize {
         self.collections
     }
@@ -156,13 +159,15 @@ impl Registry {
         self.by_path(&found.group, &found.version, &found.plural)
     }
 
-    /// Returns the collection with this plural name and group, such as `deployments.apps`.
+    /// Returns the id of the collection with this plural name and group, such as `deployments.apps`.
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
         self.resource_named(group_resource)
             .map(|resource| resource.collection)
     }
 
-    /// Iterates over the namespaced resources that support `delete`, with one version of each collection.
+    /// Iterates over the namespaced resources that support `delete`.
+    ///
+    /// If a collection has several versions, only one of them is included.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =
@@ -171,7 +176,10 @@ impl Registry {
         self.resources.iter().filter(deletable).filter(first)
     }
 
-    /// Returns a resource with this plural name and group, such as `deployments.apps`, in its first version.
+    /// Returns the resource with this plural name and group, such as `deployments.apps`.
+    ///
+    /// If the resource has several versions, the function returns the first one in the order of
+    /// [`Kinds::iter`].
     pub(crate) fn resource_named(&self, group_resource: &str) -> Option<&Arc<Resource>> {
         self.resources
             .iter()

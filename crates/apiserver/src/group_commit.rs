@@ -133,7 +133,7 @@ impl Shared {
     /// Restores the store at an older revision, and writes the result to the disk.
     ///
     /// `change` restores the state in memory.
-    /// It runs while no batch is being written to the disk.
+    /// The call of `change` does not overlap the write of a batch to the disk.
     /// Writes that were accepted but are not yet on the disk fail.
     /// If the result can't be written, the next write stores it.
     pub(crate) fn go_back(

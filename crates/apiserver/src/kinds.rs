@@ -45,7 +45,7 @@ pub enum Scope {
     Cluster,
 }
 
-/// One version of a resource, with the properties that discovery lists.
+/// A kind that a server can serve: one version of a resource, with the properties that discovery lists.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Kind {

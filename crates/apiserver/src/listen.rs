@@ -124,9 +124,9 @@ impl Server {
 }
 
 impl Server {
-    /// Returns the marker for the requests of a port that only programs on this machine can reach.
+    /// Returns the marker for requests to a port that only programs on this machine can reach.
     ///
-    /// The server rejects such a request if the request comes from a web page of another machine.
+    /// The server rejects a request with this marker if a web page of another machine sent the request.
     /// Returns `None` if the port uses TLS, is not a loopback port, or the builder allows remote clients.
     fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
         // A web page can't send requests for the name in a certificate.

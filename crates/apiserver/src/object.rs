@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::kinds::Kind;
 use crate::status::ApiError;
 
-/// A JSON object with well-formed `metadata`.
+/// A Kubernetes object as a JSON object with well-formed `metadata`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object(Map<String, Value>);
 

@@ -42,7 +42,7 @@ pub struct LoggedRequest {
     pub sequence: u64,
     /// Time between the building of the server and the arrival of the request.
     ///
-    /// No request has an earlier arrival time than a request with a lower number.
+    /// The times of successive requests never decrease.
     /// The time is measured with tokio's clock: in paused time, the difference between two requests is the
     /// exact backoff of the client.
     /// The time starts at zero again when a server is reopened on its data directory.

@@ -19,7 +19,7 @@ use crate::strategy::Strategy;
 
 /// Index of a collection in the store.
 ///
-/// A collection contains all objects of one group and plural name.
+/// A collection contains the objects of one group and plural name, in all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
@@ -30,7 +30,8 @@ pub(crate) struct Resource {
     /// Index of this resource among all resources, which distinguishes the versions of one collection.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
-    /// JSON text at the start of a serialized object, such as `"apiVersion":"v1","kind":"Pod"`.
+    /// JSON members `apiVersion` and `kind` at the start of every serialized object, such as
+    /// `"apiVersion":"v1","kind":"Pod"`.
     pub(crate) type_meta: String,
     pub(crate) strategy: Strategy,
     known: OnceLock<Known>,
@@ -67,8 +68,9 @@ impl Resource {
         }
     }
 
-    /// Returns the fields that field validation accepts in a request body; they are determined on the first
-    /// call.
+    /// Returns the fields that field validation accepts in a request body for this resource.
+    ///
+    /// The first call determines the fields.
     pub(crate) fn known(&self) -> Known {
         *self.known.get_or_init(|| Known::of(&self.kind))
     }
@@ -133,7 +135,7 @@ impl Registry {
         &self.kinds
     }
 
-    /// Returns the number of collections, whose ids are the numbers from 0 up to this number.
+    /// Returns the number of collections; their ids are consecutive numbers, starting at 0.
     pub(crate) fn collections(&self) -> usize {
         self.collections
     }

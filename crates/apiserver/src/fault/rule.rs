@@ -29,7 +29,7 @@ pub(crate) enum Statement {
 pub(crate) struct FaultRule {
     pub(crate) matches: Match,
     pub(crate) fault: Fault,
-    /// Number of matching requests, counted from the first, that the rule leaves unaffected.
+    /// Number of initial matching requests that the rule leaves unaffected.
     pub(crate) skip: u64,
     /// Probability that the rule affects each matching request that follows the first `skip` requests.
     pub(crate) chance: Share,
@@ -37,7 +37,8 @@ pub(crate) struct FaultRule {
     pub(crate) times: Option<u64>,
 }
 
-/// A disturbance of requests: an error instead of the response, a delay, or a change to the response body.
+/// Effect of a rule on a request: an error instead of the response, a delay, or a change to the response
+/// body.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fault {
     Answer(ErrorResponse),
@@ -207,8 +208,8 @@ impl Fault {
         self.needs_events() || matches!(self, Fault::RefuseStreaming)
     }
 
-    /// Returns whether the server sends an error response or resets the connection instead of executing the
-    /// request.
+    /// Returns whether the fault makes the server send an error or reset the connection instead of executing
+    /// the request.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(
             self,

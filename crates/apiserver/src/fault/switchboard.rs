@@ -25,7 +25,7 @@ use crate::body::Body;
 use crate::request_log::{LoggedRequest, Recorder};
 use crate::route::Verb;
 
-/// Number of stored rules from which on adding a rule removes the exhausted rules.
+/// Minimum number of stored rules at which adding a rule removes the exhausted rules.
 ///
 /// An exhausted rule has affected its maximum number of requests.
 /// While fewer rules are stored, the printed fault plan also contains the exhausted rules.
@@ -214,16 +214,17 @@ impl Switchboard {
         self.open.enter(&self.requests, request)
     }
 
-    /// Returns the body of a watch, wrapped so that the faults of matching rules change it.
+    /// Returns a body that delivers `body`, the body of a watch, with the faults of the matching rules
+    /// applied.
     pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body) -> Body {
         let laid = self.lay(held.request());
         held.disturb(body, laid)
     }
 
-    /// Returns a response body, wrapped so that the faults of matching rules change it.
+    /// Returns a body that delivers `body`, a response body, with the faults of the matching rules applied.
     ///
-    /// The body of a watch is returned unchanged, because [`Switchboard::disturb_watch`] has already wrapped
-    /// it.
+    /// For a watch, returns `body` unchanged, because [`Switchboard::disturb_watch`] has already applied the
+    /// faults.
     pub(crate) fn disturb(&self, request: &Arc<LoggedRequest>, body: Body) -> Body {
         if request.verb == Verb::Watch {
             return body;

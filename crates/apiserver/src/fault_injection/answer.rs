@@ -52,9 +52,10 @@ impl Verdict {
         }))
     }
 
-    /// Adds the headers `Retry-After` and `X-Content-Type-Options` to the response to a request.
+    /// Adds the headers of the planned error response: `Retry-After`, and `X-Content-Type-Options` for plain
+    /// text.
     ///
-    /// The function adds only the headers that the error response of a fault requires.
+    /// Does nothing if no fault sends an error response.
     pub(crate) fn mark(&self, response: &mut Response<Body>) {
         let Some(Planned::ErrorResponse(refusal)) = self.answer else {
             return;

@@ -1,4 +1,5 @@
-//! Tests group commit (writes are stored in batches) on a simulated disk that can block, fail, or lose power.
+//! Tests group commit, which stores writes in batches, on a simulated disk that can block, fail, or lose
+//! power.
 
 mod failures;
 
@@ -22,8 +23,9 @@ use tower_service::Service;
 use crate::server::Server;
 use crate::storage::OpenDatabase;
 
-/// State of a simulated disk, which counts the calls to the disk, and blocks or fails them on request of a
-/// test.
+/// State of a simulated disk.
+///
+/// The disk counts its calls, and a test can make the calls block or fail.
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
@@ -173,7 +175,7 @@ impl Medium {
     }
 }
 
-/// A database file whose writes and syncs block or fail as its [`Medium`] determines.
+/// A database file on the simulated disk, whose writes and syncs block or fail as a test requires.
 #[derive(Debug)]
 struct Faulty {
     file: FileBackend,

@@ -54,10 +54,10 @@ const STREAMS_MAX: u32 = 1_000;
 /// Maximum time in which a peer must send the head of a request (`ReadHeaderTimeout` in `secure_serving.go`).
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// Time without a request after which an HTTP/2 connection counts as idle (`IdleTimeout` in
+/// Interval at which an HTTP/2 connection without new requests is checked (`IdleTimeout` in
 /// `secure_serving.go`).
 ///
-/// An idle connection ends after one to two times this duration.
+/// The connection ends if two successive checks find no open stream.
 /// On HTTP/1.1, [`HEADER_TIMEOUT`] limits the time until the next request.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
@@ -68,8 +68,9 @@ const IDLE_MAX: Duration = Duration::from_secs(90);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum size of a request head on HTTP/2 in bytes: the longest URL, a token of the same size, and other
-/// headers.
+/// Maximum size in bytes of a request head on HTTP/2.
+///
+/// The limit is enough for the longest URL, a token of the same size, and other headers.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
 
 /// Future that completes with the server's response to one request.
@@ -212,7 +213,7 @@ where
 }
 
 impl Streams {
-    /// Returns whether the connection has never opened an HTTP/2 stream.
+    /// Returns whether no HTTP/2 stream was ever opened on the connection.
     ///
     /// Such a connection uses HTTP/1.1, or has not received a request yet.
     fn are_none(&self) -> bool {

@@ -13,8 +13,7 @@ use tokio::time::Sleep;
 
 /// Maximum time for which a write to a connection may make no progress.
 ///
-/// The history keeps events for the same time, so a peer that stops reading for longer can't resume its watch
-/// in any case.
+/// The time equals the maximum age of an event in the server's history, which a reconnecting watch needs.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// Wrapper of a connection whose writes fail when the peer stops reading.

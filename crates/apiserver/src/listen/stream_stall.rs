@@ -1,6 +1,6 @@
 //! Resets an HTTP/2 stream whose peer stops reading the response.
 //!
-//! A chunk of a response has 64 KiB, or is one longer object or event.
+//! A response is sent in chunks of about 64 KiB; a longer object or event is one chunk.
 //!
 //! Guarantees:
 //! - a stream that needs more than [`STALL_TIMEOUT`] to send one chunk is reset, which frees all memory of
@@ -31,12 +31,14 @@ use crate::response_budget::FREE_BYTES;
 
 use super::connection_stall::STALL_TIMEOUT;
 
-/// The chunks of one stream that were passed to hyper and that the connection has not written.
+/// The chunks of one stream that were passed to hyper and that the connection has not written yet.
 #[derive(Default)]
 struct InFlight {
-    /// Number of chunks that hyper or h2 hold and the connection has not written.
+    /// Number of chunks that hyper or h2 holds and that the connection has not written yet.
     chunks: AtomicUsize,
     /// Number of times that a chunk was passed to hyper, or by hyper to h2.
+    ///
+    /// A change of this number means that the stream makes progress.
     steps: AtomicUsize,
     /// Waker of the task that waits until the connection has written all chunks.
     written: AtomicWaker,
@@ -51,7 +53,7 @@ tokio::task_local! {
 
 /// A chunk of a response body.
 ///
-/// The stream counts the chunk as unsent until the connection drops it, which is after the write.
+/// The stream counts the chunk as unsent until the chunk is dropped, which happens after the write.
 pub(super) struct Chunk {
     bytes: Bytes,
     in_flight: Option<Arc<InFlight>>,
@@ -61,7 +63,7 @@ pub(super) struct Chunk {
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<Arc<InFlight>>,
-    /// Length in bytes of the chunk that hyper requested last; `None` after hyper has requested the next
+    /// Length in bytes of the chunk that hyper received last; `None` after hyper has requested the next
     /// chunk.
     ///
     /// The request for the next chunk means that hyper has passed the previous chunk to h2.

@@ -35,8 +35,8 @@ impl Drop for FlushOnDrop {
     fn drop(&mut self) {
         let Some(shared) = self.0.take() else { return };
         let flushed = shared.flush();
-        // Dropped before the callers receive the result: after the last response, a caller may drop the server
-        // and reopen its data directory.
+        // Dropped before the callers receive the result: after the last response, a caller may drop the
+        // server and reopen its data directory.
         drop(shared);
         if let Some(flushed) = flushed {
             flushed.tell();

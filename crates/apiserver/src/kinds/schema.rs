@@ -194,7 +194,7 @@ impl Field {
             strategy = match word {
                 "merge" => MergeStrategy::MergeList(merge_key),
                 "replace" => MergeStrategy::Replace,
-                // The strategy only makes clients send `$retainKeys`, which the server applies in every patch.
+                // Clients send `$retainKeys` for this strategy; the server applies it in every patch.
                 "retainKeys" | "" => strategy,
                 _ => return None,
             };

@@ -75,7 +75,7 @@ pub(crate) enum Destination {
     Nowhere,
 }
 
-/// A resource, one of its objects, or a subresource of one of its objects.
+/// The resource that a path names, and the namespace, object and subresource if the path names them.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,

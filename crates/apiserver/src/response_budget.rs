@@ -32,7 +32,7 @@ const SLOTS_MAX: usize = 64 * 1024 * 1024;
 /// Size of a slot in bytes: the size of a pointer to a stored object.
 const SLOT_BYTES: usize = size_of::<usize>();
 
-/// Number of slots for the chunk in transfer, which a response holds in addition to the slots of its content.
+/// Number of slots that a response reserves for one chunk, in addition to the slots of its content.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
 /// Maximum size in bytes of a response that reserves no slots.
@@ -40,7 +40,7 @@ const SLOTS_OF_CHUNK: usize = 8 * 1024;
 /// Such a response is not limited, because its connection holds far more memory for the heads of requests.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
-/// Time after which a response can be evicted to free its slots.
+/// Time after the start of a response from which the response can be evicted to free its slots.
 ///
 /// It equals the time that Kubernetes allows for any request except a watch (`RequestTimeout` in
 /// `server/config.go`).
@@ -101,7 +101,8 @@ impl Default for ResponseBudget {
 impl ResponseBudget {
     /// Reserves the slots for a response with the body `bytes`, and returns the reserved body.
     ///
-    /// The slots are counted for a body that shares no memory with the store.
+    /// All bytes of the body are counted. For content that shares objects with the store, use
+    /// [`ResponseBudget::hold`] instead.
     ///
     /// # Errors
     ///

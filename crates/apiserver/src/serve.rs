@@ -217,10 +217,11 @@ fn user_agent(headers: &HeaderMap) -> String {
         .unwrap_or_default()
 }
 
-/// Reserves memory for the body of the response. If too little is free, returns a 429 error instead.
+/// Reserves memory for the body of `response`, and returns a 429 response instead if too little is free.
 ///
-/// The response to a successful write is never replaced with an error, because the write is already stored.
-/// In this case the client receives the head of the response, and reading the body fails.
+/// The response to a successful write is never replaced, because the write is already stored. If too little
+/// memory is free for such a response, the client receives the head of the response, and reading the body
+/// fails.
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {
     let is_final = verb.is_write() && response.status().is_success();
     let (parts, body) = response.into_parts();

@@ -4,8 +4,8 @@
 //! Guarantees:
 //! - the handle is cheap to clone. All clones share one server, which lives until the last clone, listener
 //!   and open watch are dropped;
-//! - direct calls are synchronous. As for requests, they validate objects, assign revisions and produce
-//!   events;
+//! - direct calls are synchronous. They validate objects, assign revisions and produce events in the same way
+//!   as requests;
 //! - direct calls are not requests: faults do not affect them, and the request log does not contain them;
 //! - with a data directory, direct calls block until their writes are on the disk;
 //! - direct calls may write `status` and the metadata that Kubernetes does not let clients write.
@@ -41,10 +41,9 @@ use crate::verb::write::{How, Subject};
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
-    /// Value of the `Authorization` header that is added to requests through this handle without such a
-    /// header.
+    /// Value of the `Authorization` header that this handle adds to requests without this header.
     ///
-    /// `None` adds no header.
+    /// `None` means that the handle adds no header.
     authorization: Option<HeaderValue>,
 }
 

@@ -1,8 +1,8 @@
 //! Builds the errors of the API: `metav1.Status` bodies in Kubernetes' wording, and the type [`ApiError`].
 //!
 //! Guarantees:
-//! - every error has the HTTP code, reason and message that a Kubernetes 1.36 API server sends. Texts that
-//!   clients may match on are verbatim;
+//! - an error that Kubernetes has too contains the HTTP code, reason and message that a Kubernetes 1.36 API
+//!   server sends. Texts that clients may match on are verbatim;
 //! - [`ApiError`] displays as the message of its [`Status`].
 
 mod field_error;

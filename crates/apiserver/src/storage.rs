@@ -378,8 +378,7 @@ impl Snapshot {
 
     /// Returns the objects whose keys start with `prefix`, ordered by key.
     ///
-    /// `start` is a position after the prefix: objects whose key is less than `prefix` followed by `start`
-    /// are skipped.
+    /// Objects whose keys are less than the concatenation of `prefix` and `start` are skipped.
     pub(crate) fn range<'a>(
         &'a self,
         prefix: &'a str,

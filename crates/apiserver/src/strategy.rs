@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - the strategy of a resource type is looked up once, when the type is registered, and not on each write;
-//! - custom resources have a strategy too, because a strategy consists only of plain data and functions.
+//! - a strategy consists only of plain data and functions. Custom resources have a strategy too.
 //!
 //! This module does not access storage. The handlers of the verbs read and write objects, and pass them to
 //! the functions of a strategy.

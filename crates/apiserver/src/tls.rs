@@ -80,7 +80,8 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// Returns an error if a certificate can't contain a name, such as a name with characters outside ASCII.
+    /// Returns an error if a name is not allowed in certificates, such as a name with characters outside
+    /// ASCII.
     pub fn generate<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Tls, TlsError> {
         let mut params = named("kube-informer-apiserver-ca");
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// Returns Kubernetes' error message if the next token is another symbol.
+    /// Returns Kubernetes' error message if the next token is a symbol other than a comma.
     fn word(&mut self) -> Result<&'a str, String> {
         match self.peek() {
             Token::End | Token::Symbol(",") => Ok(""),
@@ -312,7 +312,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Consumes the next token if it is `symbol`, and returns whether it was.
+    /// Consumes the next token if it is `symbol`, and returns whether a token was consumed.
     fn next_is(&mut self, symbol: &'static str) -> bool {
         let is_next = self.peek() == Token::Symbol(symbol);
         if is_next {

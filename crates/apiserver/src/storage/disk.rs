@@ -25,8 +25,8 @@ use super::{Entry, Write};
 /// The table of objects.
 ///
 /// The key consists of the collection (group and plural, such as `deployments.apps`) and the object's key.
-/// The value consists of the JSON of the object's members, and of the positions in this JSON at which the
-/// value of `metadata` starts and ends. The positions precede the JSON.
+/// The value consists of two positions and the JSON of the object's members. The value of `metadata` starts
+/// and ends at these positions in the JSON.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 

@@ -2,7 +2,8 @@
 //!
 //! Guarantees:
 //! - a frame is encoded once per event type, representation of the object and API version, and all watchers
-//!   share its bytes. A table frame contains ages, so it is encoded again for watchers in a later second;
+//!   share its bytes. A table frame contains ages, so it is encoded again if a watcher needs it in a later
+//!   second;
 //! - the store keeps the frames of the newest [`FRAMES_KEPT`](super::FRAMES_KEPT) events of a collection.
 //!   Frames of older events are encoded again on demand.
 //!
@@ -156,8 +157,9 @@ impl Event {
         frame
     }
 
-    /// Returns the approximate memory of the event in bytes: twice the size of one object, for object and
-    /// frame.
+    /// Returns the approximate memory of the event in bytes.
+    ///
+    /// The event counts as one object and one frame of the same size.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())

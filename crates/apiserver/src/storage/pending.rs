@@ -55,7 +55,8 @@ pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
     /// Revision of the last accepted write; 0 if no write was accepted since the start or the last failure.
     revision: u64,
-    /// The batch to which new writes are added; `None` until the first of them is accepted.
+    /// The batch to which new writes are added; `None` if no write was accepted since the last batch was
+    /// taken.
     open: Option<Batch>,
     /// The receiver for the batch that is being written to the disk; `None` if no batch is being written.
     in_flight: Option<Ticket>,
@@ -116,9 +117,10 @@ impl Pending {
         batch.writes.push(write);
     }
 
-    /// Returns the receiver for the last batch, and whether the caller is responsible for storing this batch.
+    /// Returns the receiver for the newest batch, and whether the caller is responsible for storing this
+    /// batch.
     ///
-    /// The result of the last batch covers all accepted writes, because batches are stored in order. Returns
+    /// Batches are stored in order, so the result of the newest batch covers all accepted writes. Returns
     /// `None` if all accepted writes are durable.
     pub(crate) fn ticket(&mut self) -> Option<(Ticket, bool)> {
         if let Some(batch) = &mut self.open {

@@ -14,7 +14,7 @@ pub(crate) struct Grace {
 pub(crate) enum GracePeriod {
     /// The object has no grace period, or an earlier deletion set the period to 0 seconds.
     None,
-    /// The deletion starts the contained grace period, or shortens the current one to it.
+    /// The deletion starts this grace period, or replaces the current grace period with this shorter one.
     Until(Grace),
     /// The grace period of an earlier deletion continues unchanged.
     Running,

@@ -34,7 +34,7 @@ fn complete(namespace: &mut Object) {
     label(namespace);
 }
 
-/// Restores the `spec` of an updated namespace if a write to `part` can't change it, and the name label.
+/// Sets the name label of an updated namespace, and restores the `spec` if a write to `part` can't change it.
 fn keep(new: &mut Object, old: &Object, part: Part) {
     if part == Part::Main {
         new.set("spec", old.get("spec").cloned());

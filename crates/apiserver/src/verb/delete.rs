@@ -2,7 +2,8 @@
 //!
 //! Guarantees:
 //! - the deletion of a namespace also deletes the objects in the namespace;
-//! - if the last object in a namespace that is being deleted is removed, the namespace's deletion continues.
+//! - a deletion that removes the last object of a terminating namespace continues the deletion of the
+//!   namespace.
 
 use super::delete_object::{DeleteOptions, Deleted, delete_object};
 use super::namespace;

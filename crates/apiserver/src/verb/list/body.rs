@@ -1,8 +1,8 @@
 //! Writes the body of a list in chunks, while the client reads the body.
 //!
 //! Guarantees:
-//! - in addition to the stored objects, which are shared, at most one chunk of [`CHUNK_BYTES`] and one object
-//!   are in memory;
+//! - each list shares its objects with the store. In addition, it holds at most one chunk of [`CHUNK_BYTES`]
+//!   and the JSON of one object in memory;
 //! - the memory of all lists in transfer is limited by the [`ResponseBudget`].
 
 use std::sync::Arc;

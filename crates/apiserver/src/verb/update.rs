@@ -163,8 +163,10 @@ fn check_revision(
     }
 }
 
-/// Parses the `resourceVersion` in a request's body, which must be a number even if no revision is compared
-/// with it.
+/// Parses the `resourceVersion` in a request's body.
+///
+/// Returns an error if the text is not a number, even for requests whose revision is not compared with the
+/// object.
 pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");
@@ -275,10 +277,10 @@ fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
     })
 }
 
-/// Returns whether a write changes the desired state of an object.
+/// Returns whether a write changes the desired state of an object, and thus its generation.
 ///
-/// The desired state consists of all fields except `metadata` and `status`; for a Deployment it includes the
-/// annotations.
+/// The desired state consists of all fields except `metadata` and `status`. For a Deployment it also contains
+/// the annotations.
 fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
     let desired = |object: &Object| -> Vec<(String, Value)> {
         let observed = |member: &str| {

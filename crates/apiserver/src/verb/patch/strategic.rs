@@ -27,7 +27,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
-/// Schema of the members of a JSON object that a patch changes.
+/// Schema of a JSON object to which a strategic merge patch is applied.
 #[derive(Clone, Copy)]
 pub(super) enum Known {
     Struct(&'static Definition),
@@ -207,8 +207,9 @@ fn is_list_directive(name: &str) -> bool {
     name.starts_with(SET_ELEMENT_ORDER) || name.starts_with(DELETE_FROM_LIST)
 }
 
-/// Removes every object that contains the directive `$patch` from a value; returns `None` if the value is
-/// such an object.
+/// Returns a value without the objects below it that contain the directive `$patch`.
+///
+/// Returns `None` if the value itself is such an object.
 fn without_marked(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,
@@ -227,7 +228,7 @@ fn without_marked(value: Value) -> Option<Value> {
 
 /// Removes directives and nulls from a value of the patch before the value is stored.
 ///
-/// Kubernetes drops them when it decodes the patched object into a type.
+/// Kubernetes drops directives and nulls later, when it decodes the patched object into a Go type.
 pub(super) fn plain(value: &mut Value) {
     match value {
         Value::Object(members) => plain_members(members),
@@ -246,7 +247,7 @@ fn plain_members(members: &mut Map<String, Value>) {
 // === impl Known ===
 
 impl Known {
-    /// Returns the schema of the member `name`; `None` if the member is not in the schema.
+    /// Returns the schema of the member `name`; `None` if the schema does not contain this member.
     fn field(self, name: &str) -> Result<Option<&'static Field>, Refusal> {
         match self {
             Known::Nothing => Ok(None),

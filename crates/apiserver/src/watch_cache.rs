@@ -140,7 +140,10 @@ impl WatchCache {
 // === impl Filter ===
 
 impl Filter {
-    /// Returns the type of an event for this watch; `None` if the watch excludes the event.
+    /// Returns the type (added, modified or deleted) of an event for this watch.
+    ///
+    /// The type depends on the filter: an object that no longer matches is deleted for the watch. Returns
+    /// `None` if the watch does not receive the event.
     pub(crate) fn event_type(&self, event: &Event) -> Option<EventType> {
         if event.revision <= self.after || !event.key().starts_with(&self.prefix) {
             return None;

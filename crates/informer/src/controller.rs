@@ -74,7 +74,7 @@ pub(crate) enum Command<K> {
     ),
     /// Removes an index from the store, and returns the removed index in the reply.
     ///
-    /// The caller then frees the memory of the index, which could delay the loop.
+    /// The caller drops the index instead of the loop, because freeing a large index could delay the loop.
     RemoveIndex(
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
@@ -212,10 +212,10 @@ where
         self
     }
 
-    /// Suspends the informer while the CRD of its kind is deleted and the server responds with 404 to
-    /// requests for the kind.
+    /// Configures the controller to suspend the informer while the server does not serve the informer's kind.
     ///
-    /// A suspended informer reports its objects as deleted.
+    /// The server does not serve the kind if the kind's CRD is deleted and requests for the kind receive 404
+    /// responses. A suspended informer reports its objects as deleted.
     #[cfg_attr(
         not(feature = "client"),
         expect(dead_code, reason = "only a factory follows definitions")

@@ -107,10 +107,11 @@ pub(crate) struct OtherKind {
 }
 
 impl<K> Decoded<K> {
-    /// Returns whether the object is unreadable and its bytes do not contain both a valid name and a valid
+    /// Returns whether an unreadable object can't be identified: its bytes lack a valid name or a valid
     /// revision.
     ///
-    /// In this case, the caller does not know which object has changed, or to which revision.
+    /// The caller then does not know which object has changed, or to which revision. Returns false for a
+    /// readable object.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
@@ -144,8 +145,7 @@ where
 
     /// Decodes an item of a list.
     ///
-    /// The item is not decoded if the store already has the object at the same revision, according to
-    /// `known`.
+    /// The item is not decoded if `known` contains a valid object of the same name, uid and revision.
     pub(crate) fn item(&self, encoded: Encoded<'_>, known: Option<&KnownStates<K>>) -> Decoded<K> {
         // Items of built-in kinds state no kind. A search for it would take a large part of the decoding time.
         if !self.is_dynamic

@@ -86,7 +86,7 @@ pub(super) fn delete(
     Ok(Deleted::Marked(marked))
 }
 
-/// Continues the deletion of `namespace` after one of its objects, of the type `resource`, was removed.
+/// Continues the deletion of `namespace` after an object of the resource type `resource` was removed from it.
 ///
 /// Does nothing if the namespace is not being deleted.
 pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
@@ -107,7 +107,7 @@ pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>
     finish(shared, namespaces, namespace);
 }
 
-/// Continues the deletions of namespaces that were in progress when the server last stopped.
+/// Continues the namespace deletions that were in progress when the server last stopped.
 #[cfg(feature = "persistence")]
 pub(crate) fn resume(shared: &Shared) {
     let Some(namespaces) = &shared.registry.namespaces else {

@@ -17,7 +17,7 @@ use crate::kinds::{Kind, Kinds, Scope};
 /// Prefix of a `$ref` to a schema in the same document.
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Name of the schema of all patch bodies, an object without known fields.
+/// Name of the schema for patch bodies, which describes an object without known fields.
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
 /// Names of the query parameters of create, update and patch operations; every parameter is a string.
@@ -78,7 +78,8 @@ pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Valu
     }))
 }
 
-/// Returns the first part of a kind's URL paths, such as `api/v1` or `apis/apps/v1`.
+/// Returns the prefix of all URL paths of a kind, without a leading slash, such as `api/v1` or
+/// `apis/apps/v1`.
 fn root(kind: &Kind) -> String {
     let prefix = if kind.group.is_empty() { "api" } else { "apis" };
     format!("{prefix}/{}", kind.api_version())
@@ -137,7 +138,9 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
     }
 }
 
-/// Adds a URL path with its path parameters and `operations` to `paths`, unless `operations` is empty.
+/// Adds the URL path `path` with its `operations` to `paths`. Does nothing if `operations` is empty.
+///
+/// Also describes the parameters in the path, such as `{name}`.
 fn add(paths: &mut Map<String, Value>, path: &str, mut operations: Map<String, Value>) {
     if operations.is_empty() {
         return;

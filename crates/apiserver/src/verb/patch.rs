@@ -34,7 +34,7 @@ const GO_MAP: &str = "map[string]interface {}";
 /// Media types of patches that the server accepts for a custom kind, as listed in error messages.
 const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
-/// The parsed body of a PATCH request, by type of patch.
+/// The parsed body of a PATCH request, with one variant per type of patch.
 pub(crate) enum PatchBody {
     Json(Vec<PatchOperation>),
     Merge(Value),

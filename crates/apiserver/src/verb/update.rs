@@ -79,7 +79,7 @@ fn is_released(resource: &Resource, object: &Object) -> bool {
 
 /// Returns whether the grace period of an object that is being deleted is 0 or absent.
 ///
-/// Otherwise the object is kept even without finalizers.
+/// An object with a longer grace period is kept even without finalizers.
 fn grace_is_over(object: &Object) -> bool {
     object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
 }
@@ -129,7 +129,9 @@ pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Resul
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
-/// Returns the etcd prefix of a resource's keys below `/registry/`, which some error messages contain.
+/// Returns the prefix of a resource's keys in etcd, without the leading `/registry/`.
+///
+/// Some error messages contain this prefix.
 fn etcd_key(resource: &Resource) -> String {
     let kind = &resource.kind;
     match resource.strategy.stored_at {

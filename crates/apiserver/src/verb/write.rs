@@ -41,7 +41,7 @@ pub(crate) struct How {
     pub(crate) dry_run: bool,
 }
 
-/// Address of the object that a request names.
+/// Address of the object that a request names: resource type, namespace and name.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) resource: &'a Resource,
@@ -125,7 +125,7 @@ impl Subject<'_> {
 
 /// Stores `new` as the state of an object, or removes the object with `new` as its final state.
 ///
-/// Returns `None` if another write has changed the object since the state `entry`.
+/// Returns `None` if the object no longer has the state `entry`, because of another write.
 pub(super) fn replace(
     shared: &Shared,
     resource: &Resource,

@@ -21,7 +21,8 @@ pub struct Ended {
     /// Number of events that were discarded because handlers had not received them when the informer ended.
     ///
     /// Zero if all waiting events were delivered before the deadline of
-    /// [`drain_at_shutdown`](super::Controller::drain_at_shutdown).
+    /// [`drain_at_shutdown`](super::Controller::drain_at_shutdown). After
+    /// [`ProcessLoop::run`](super::ProcessLoop::run), this is the number of changes that were not processed.
     pub discarded: u64,
 }
 
@@ -37,7 +38,7 @@ impl Drop for GoneGuard {
 
 /// Runs `work`, a part of the informer that must not end by itself.
 ///
-/// If `work` returns or panics, returns this as the cause of the informer's failure.
+/// If `work` ends nevertheless, returns the cause of the informer's failure: `work` has returned or panicked.
 pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> FailureCause {
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(()) => FailureCause::Returned {

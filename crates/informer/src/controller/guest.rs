@@ -24,9 +24,9 @@ pub(crate) trait Guest<K>: Send + Sync {
     /// The future may complete before the reflectors stop.
     fn run(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Performs the guest's final work after the reflectors have stopped. Not called if the informer has
-    /// failed.
+    /// Performs the guest's final work after the reflectors have stopped.
     ///
+    /// The controller does not call this method if the informer has failed.
     /// The returned future, if any, performs the rest of the final work, which may run while the handlers
     /// stop.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {

@@ -80,9 +80,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
         self.listed.len() < self.arrived.len()
     }
 
-    /// Replies when the loaded objects are in the store, and marks the informer as synced when it has synced.
+    /// Sends the reply that the objects of a warm start are in the store, as soon as they are in the store.
     ///
-    /// Each of these reports is made only once.
+    /// Also marks the informer as synced when the conditions for this are met. Each action happens at most
+    /// once.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed

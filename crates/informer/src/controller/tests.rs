@@ -1,4 +1,4 @@
-//! Tests single steps of the informer's loop: resyncs, requests for snapshots, the sync, and long lists.
+//! Tests single steps of the informer's loop: resyncs, snapshots, long lists, and the change to synced.
 
 use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;

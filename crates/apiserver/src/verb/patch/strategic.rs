@@ -8,8 +8,8 @@
 //! - the recursion depth is limited by the depth of the patch (at most 128 levels, the limit of the JSON
 //!   parser), and merging a list takes `O(n log n)` time for `n` items in the object's and the patch's list
 //!   together;
-//! - deletions from lists of primitives are applied before other members of a patch, which Kubernetes
-//!   processes in random order.
+//! - deletions from lists of primitives are applied before the other members of a patch; Kubernetes processes
+//!   all members in random order.
 //!
 //! Two differences from Kubernetes exist, because this server does not decode objects into types:
 //! - a null below a replaced value is dropped; Kubernetes stores the zero value of the field's type;
@@ -160,7 +160,8 @@ fn retain_keys(
     Ok(())
 }
 
-/// Applies every `$setElementOrder/…` directive, and merges the list that the directive names.
+/// Applies every `$setElementOrder/…` directive: merges the list that the directive names, in the given
+/// order.
 fn set_element_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -207,9 +208,9 @@ fn is_list_directive(name: &str) -> bool {
     name.starts_with(SET_ELEMENT_ORDER) || name.starts_with(DELETE_FROM_LIST)
 }
 
-/// Returns a value without the objects below it that contain the directive `$patch`.
+/// Removes all objects with the directive `$patch` that are nested in `value`, and returns the rest.
 ///
-/// Returns `None` if the value itself is such an object.
+/// Returns `None` if `value` itself is such an object.
 fn without_marked(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,

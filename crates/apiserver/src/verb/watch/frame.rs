@@ -17,7 +17,7 @@ use crate::status::ApiError;
 use crate::storage::{Entry, Event, EventType, Shape, TableShape, write_frame};
 use crate::table::Table;
 
-/// Annotation of the bookmark that ends the initial events.
+/// Name of the annotation of the bookmark that ends the initial events.
 ///
 /// The name is that of `InitialEventsAnnotationKey` in Kubernetes' `meta/v1/types.go`.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";

@@ -52,7 +52,8 @@ pub(super) enum Backlog {
 /// The timers of one watch, for the deadline and for bookmarks.
 pub(super) struct Timers {
     deadline: Instant,
-    /// Time of the next bookmark; `None` if bookmarks are not requested, or if the deadline comes first.
+    /// Time of the next bookmark; `None` if bookmarks are not requested, or if the watch ends before another
+    /// one.
     bookmark: Option<Instant>,
     sleep: Pin<Box<Sleep>>,
 }

@@ -214,7 +214,7 @@ impl<'a> Visitor<'a> for Search<'_> {
     }
 }
 
-/// Returns the key whose JSON text, with quotes and escapes, is `key`.
+/// Decodes the JSON text of a key, which has quotes and may contain escapes.
 fn name(key: &str) -> serde_json::Result<Cow<'_, str>> {
     let quoted = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'));
     match quoted {

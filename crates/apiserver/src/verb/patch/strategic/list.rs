@@ -50,9 +50,10 @@ pub(super) fn delete(
         .collect())
 }
 
-/// Merges two lists, and orders the result by `order`, the content of `$setElementOrder`.
+/// Merges the patch's list into the object's list, and orders the result by `order`.
 ///
-/// Returns `None` if neither the object nor the patch contains the list.
+/// `order` is the content of `$setElementOrder`. Returns `None` if neither the object nor the patch contains
+/// the list.
 pub(super) fn merge_in_order(
     original: Option<Vec<Value>>,
     patch: Option<Vec<Value>>,
@@ -187,7 +188,7 @@ fn obey_markers(
 
 /// Returns whether the items of both lists are JSON objects.
 ///
-/// Returns an error if the items have different types, or if they are lists.
+/// Returns an error if the items have different types, or if items are lists.
 fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     let mut items = original.iter().chain(patch);
     let Some(first) = items.next() else {

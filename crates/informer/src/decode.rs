@@ -147,8 +147,8 @@ where
     ///
     /// The item is not decoded if `known` contains a valid object of the same name, uid and revision.
     pub(crate) fn item(&self, encoded: Encoded<'_>, known: Option<&KnownStates<K>>) -> Decoded<K> {
-        // Items of built-in kinds state no kind. A search for the kind would take a large part of the decoding
-        // time.
+        // Items of built-in kinds state no kind. A search for the kind would take a large part of the
+        // decoding time.
         if !self.is_dynamic
             && let Some(at) = encoded.begins_with_metadata()
         {
@@ -234,8 +234,8 @@ where
         let cut = cut.and_then(|identity| encoded.cut_found(&self.pruning, identity));
         let cut = cut.unwrap_or_else(|| encoded.cut(&self.pruning));
         let encoded = encoded.codec().object(&cut);
-        // An object that was broken is decoded immediately: if it were stored undecoded, it would count as valid
-        // until it is read.
+        // An object that was broken is decoded immediately: if it were stored undecoded, it would count as
+        // valid until it is read.
         if was_broken
             && self.is_on_demand()
             && let Err(Unfit { field, reason }) = open::<K>(encoded)

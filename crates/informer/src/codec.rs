@@ -54,14 +54,14 @@ impl Codec {
         }
     }
 
-    /// Creates a splitter for the body of a list; an item with more than `object_bytes` bytes is an error.
+    /// Creates a splitter for the body of a list, which rejects an item of more than `object_bytes` bytes.
     pub(crate) fn list_splitter(self, object_bytes: usize) -> ListSplitter {
         match self {
             Self::Json => ListSplitter::new(object_bytes),
         }
     }
 
-    /// Creates a splitter for the body of a watch; an event with more than `object_bytes` bytes is an error.
+    /// Creates a splitter for the body of a watch, which rejects an event of more than `object_bytes` bytes.
     pub(crate) fn watch_splitter(self, object_bytes: usize) -> WatchSplitter {
         match self {
             Self::Json => WatchSplitter::new(object_bytes),
@@ -101,7 +101,7 @@ impl<'a> Encoded<'a> {
         self.bytes
     }
 
-    /// Returns the object as JSON.
+    /// Returns the JSON text of the object.
     pub(crate) fn json(self) -> Cow<'a, [u8]> {
         match self.codec {
             Codec::Json => Cow::Borrowed(self.bytes),
@@ -131,8 +131,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the bytes of the object with `stamp`, the JSON text of API version and kind, as its first
-    /// fields.
+    /// Inserts the text `stamp` as the first fields of the object, and returns the resulting bytes.
+    ///
+    /// `stamp` is the JSON text of an API version and a kind.
     pub(crate) fn with_kind(self, stamp: &str) -> Vec<u8> {
         match self.codec {
             Codec::Json => json::with_kind(self.bytes, stamp),
@@ -148,7 +149,8 @@ impl<'a> Encoded<'a> {
 
     /// Reads the object's identity from the value of `metadata`, which begins at byte `at`.
     ///
-    /// With `is_quick`, metadata fields outside the identity are skipped without validation.
+    /// Returns `None` if the metadata are invalid. If `is_quick` is true, metadata fields outside the
+    /// identity are skipped without validation.
     pub(crate) fn identity_at(self, at: usize, is_quick: bool) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_at(self.bytes, at, is_quick),
@@ -173,8 +175,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the bytes of the object without the fields that `pruning` drops; invalid JSON is returned
-    /// unchanged.
+    /// Returns the bytes of the object without the fields that `pruning` drops.
+    ///
+    /// Invalid JSON is returned unchanged.
     pub(crate) fn cut(self, pruning: &Pruning) -> Cow<'a, [u8]> {
         match self.codec {
             _ if pruning.is_empty() => Cow::Borrowed(self.bytes),
@@ -182,11 +185,12 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Like [`Encoded::cut`], but locates the dropped fields by `identity`, which was read from the same
-    /// bytes.
+    /// Returns the bytes of the object without the fields that `pruning` drops, without a search for the
+    /// fields.
     ///
-    /// Returns `None` if `pruning` drops fields outside the annotations and managed fields, which `identity`
-    /// locates.
+    /// The positions of annotations and managed fields are known from `identity`, which must have been read
+    /// from the same bytes.
+    /// Returns `None` if `pruning` drops any other field. The caller then uses [`Encoded::cut`].
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,

@@ -1,4 +1,4 @@
-//! Maintains derived indices: a derived index finds objects of one kind by values computed from another kind.
+//! Maintains derived indices, which find objects of one kind by values computed from objects of another kind.
 //!
 //! For example, a derived index finds pods by the zone of their node. The program defines the index with two
 //! functions. One function returns the names of the objects on which an indexed object depends. The other

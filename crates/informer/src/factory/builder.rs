@@ -156,16 +156,16 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the label selector of all informers that have no more specific label selector.
+    /// Sets the default label selector of all informers; a more specific setting of the labels replaces it.
     ///
-    /// An informer lists and watches only the objects that match its selectors.
+    /// An informer lists and watches only the objects that match its label selector.
     #[doc(alias = "DefaultLabelSelector")]
     pub fn default_labels(mut self, labels: Selector) -> Self {
         self.defaults.level.everywhere.labels = Some(labels);
         self
     }
 
-    /// Sets the field selector of all informers that have no more specific field selector.
+    /// Sets the default field selector of all informers; a more specific setting of the fields replaces it.
     ///
     /// Only `metadata.name` and `metadata.namespace` can be selected for every kind.
     #[doc(alias = "DefaultFieldSelector")]
@@ -206,10 +206,11 @@ impl FactoryBuilder {
     /// When the definition exists again, the informer lists at once and continues with the same handlers. An
     /// informer that waits after a 404 response also lists at once when its definition is created or changes.
     ///
-    /// Without this option, an informer keeps its cache. With this option, an informer also keeps its cache
-    /// if only one of the two conditions is true: the deleted definition or the 404 response. A 404 response
-    /// alone does not prove that the objects were deleted. An informer that keeps its cache retries with the
-    /// delays of its [backoff](FactoryBuilder::backoff), by default at most one minute apart.
+    /// Without this option, an informer keeps its cache even if both conditions are true: the deleted
+    /// definition and the 404 response. With this option, an informer still keeps its cache if only one of
+    /// these conditions is true. A 404 response alone does not prove that the objects were deleted. An
+    /// informer that keeps its cache retries with the delays of its [backoff](FactoryBuilder::backoff), by
+    /// default at most one minute apart.
     ///
     /// The option adds one informer to the factory, which caches the metadata of the definitions. This added
     /// informer runs while at least one informer runs whose API group contains a dot, because only such a

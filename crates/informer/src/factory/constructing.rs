@@ -31,8 +31,8 @@ pub(super) struct Constructing {
 }
 
 impl Constructing {
-    /// Records that this thread is constructing an informer; returns `None` if it already constructs this
-    /// informer.
+    /// Records that this thread is constructing an informer. Returns `None` if this thread is already
+    /// constructing the informer with this key.
     ///
     /// If the result is `None`, the constructor that is already running is recorded as having requested its
     /// own informer.

@@ -75,8 +75,8 @@ fn definition_kind() -> ApiResource {
 }
 
 impl Definitions {
-    /// Registers a handler that sends definition states with the informer `definitions`, unless that informer
-    /// already has such a handler.
+    /// Registers the event handler with the informer `definitions`, unless the handler is already registered
+    /// there.
     fn hear(&self, definitions: &SharedInformer<Metadata>) -> Result<(), Stopped> {
         let mut heard = self.heard.lock();
         if heard

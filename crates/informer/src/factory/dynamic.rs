@@ -144,8 +144,8 @@ impl SharedInformerFactory {
         discovery::discover(&*self.inner.client, name).await
     }
 
-    /// Requests every kind that the server serves, each in the most preferred version of its group that has
-    /// it.
+    /// Requests every kind that the server serves, in the most preferred version of the kind's group that has
+    /// the kind.
     ///
     /// The kinds are in the server's order. The method sends two requests. The result includes kinds that
     /// cannot be listed, such as `SubjectAccessReview`. [`Discovered::serves`] returns whether a kind

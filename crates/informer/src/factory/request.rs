@@ -22,10 +22,11 @@ impl<K: Resource + 'static> Request<K> {
         Self::of_kind(K::DynamicType::default(), options, None)
     }
 
-    /// Creates a request for a kind; `is_namespaced` is `None` if the caller does not know the scope.
+    /// Creates a request for a kind. If the caller does not know whether the kind is namespaced,
+    /// `is_namespaced` is `None`.
     ///
-    /// In that case, the Rust type determines whether the kind is namespaced. A type that has no fixed scope
-    /// counts as namespaced.
+    /// If `is_namespaced` is `None`, the Rust type determines whether the kind is namespaced. A type that has
+    /// no fixed scope counts as namespaced.
     pub(super) fn of_kind(
         dyntype: K::DynamicType,
         options: InformerOptions<K>,

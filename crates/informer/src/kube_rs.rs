@@ -62,7 +62,7 @@
 //! A kind that is used only as a trigger (`owns_stream`, `watches_stream`) has no store. For such a kind,
 //! each event of an owned object costs one copy of the object's metadata. If the informer is packed or lazy
 //! (decodes objects on the first read), the stream also stores the name and the last state's handle of each
-//! object. It reports this state as deleted if the final state of the object does not decode.
+//! object. The stream reports the deletion with this state if the final state of the object does not decode.
 //!
 //! # State that a reconciler reads
 //!

@@ -287,7 +287,7 @@ pub enum WatchEvent {
     Modified,
     /// The event reports a deleted object.
     Deleted,
-    /// The event contains no object. It confirms that the server has sent all events up to a revision.
+    /// The event reports no change. It confirms that the server has sent all events up to a revision.
     Bookmark,
     /// The event contains an error. The server then ends the watch.
     Error,

@@ -68,7 +68,7 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 ///
 /// After a deletion, reads do not return the object with the deleted uid. They return a newer object of the
 /// same name. A deletion is kept for its whole lifetime. During this time, new writes of the deleted uid are
-/// rejected.
+/// ignored.
 ///
 /// If the server's revision decreases after a restore, all writes and deletions are dropped, because
 /// revisions before and after the restore are not comparable.
@@ -323,7 +323,7 @@ where
     /// - the write's lifetime ends, or newer writes exceed the capacity;
     /// - the server's revision decreases after a restore.
     ///
-    /// A deletion lapses in the last two cases, if the cache still contains the object.
+    /// A deletion lapses in the last two of these cases, if the cache still contains the object.
     ///
     /// A write does not lapse when
     ///

@@ -275,8 +275,8 @@ impl<K> Snapshot<K> {
         own.chain([Arc::from(NAMESPACE)]).collect()
     }
 
-    /// Measures the size of the store for metrics. The cost is linear in the number of objects and index
-    /// entries.
+    /// Returns the sizes of the store and of its indices, for metrics. The cost is linear in the number of
+    /// objects and index entries.
     pub(crate) fn size(&self) -> StoreSample {
         let objects = || self.root.entries.values().map(Entry::object);
         let shared = objects().find_map(Object::shared_bytes);

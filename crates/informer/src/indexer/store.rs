@@ -66,8 +66,7 @@ impl<K> Root<K> {
 
     /// Removes one object if the store has it from `source`. Returns the deletion for handlers.
     ///
-    /// Returns `None` if the object was not removed. Also returns `None` if the object was removed and
-    /// handlers have never received it.
+    /// Returns `None` if the object was not removed, or if handlers have never received the removed object.
     pub(super) fn remove(&mut self, source: SourceId, deleted: Deleted<K>) -> Option<Change<K>> {
         let name = deleted.object_name();
         if self.entries.get(name)?.source() != source {
@@ -192,8 +191,8 @@ impl<K> Root<K> {
         names.map(|name| (name, true)).collect()
     }
 
-    /// Stores a state of an object in place of its previous state. Returns the stored state, and the last
-    /// earlier state that handlers have received.
+    /// Stores a state of an object in place of its previous state. Returns the stored state, and the newest
+    /// earlier state that handlers have received, if any.
     fn write(
         &mut self,
         source: SourceId,

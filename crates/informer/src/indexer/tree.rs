@@ -40,8 +40,8 @@ struct Leaf<K, V> {
 
 /// An inner node of a [`Tree`]. An inner node has one more child than keys.
 ///
-/// The key at position `n` is greater than all keys in the subtrees of the children `0` to `n`. It is at most
-/// the first key in the subtree of child `n + 1`.
+/// The key at position `n` is greater than all keys in the subtrees of the children `0` to `n`. The same key
+/// is less than or equal to the first key in the subtree of child `n + 1`.
 #[derive_where(Clone)]
 struct Branch<K, V> {
     keys: Arc<Vec<K>>,
@@ -49,7 +49,7 @@ struct Branch<K, V> {
 }
 
 /// The result of an insertion that may split a node. If the node was split, contains the new right node and
-/// the key that separates it from the left node.
+/// the key that separates it from the left node. Otherwise `None`.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {

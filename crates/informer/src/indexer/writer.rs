@@ -230,7 +230,8 @@ impl<K> IndexerWriter<K> {
         Ok(())
     }
 
-    /// Adds indices to the store, and fills them with its objects. Returns the errors of index functions.
+    /// Adds indices to the store, and fills the indices with the store's objects. Returns the errors of index
+    /// functions.
     ///
     /// # Errors
     /// Returns an error if an index with one of these names exists. No index is then added.

@@ -26,8 +26,8 @@ use self::value::{Reading, Refused, Value};
 /// Maximum length in bytes of a JSON text after which a thread keeps its decoding buffers for the next text.
 const KEPT_MAX: usize = 256 * 1024;
 
-/// Maximum length in bytes of a JSON text that `simd-json` decodes. Its positions have 32 bits, and it uses
-/// many times the memory of the text.
+/// Maximum length in bytes of a JSON text that `simd-json` decodes. `simd-json` uses 32-bit positions in the
+/// text, and many times the memory of the text.
 const TEXT_MAX: usize = 16 << 20;
 
 /// Decoding buffers of a thread, which are reused for the next JSON text.

@@ -12,8 +12,9 @@ use tokio::time::Instant;
 /// to recognize a common cause.
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
-/// Length of the period to which the limit applies. A period starts with the first line of a kind. In a day,
-/// one kind of line thus causes at most 14,400 lines, and 1,440 lines with the number of omitted lines.
+/// Length of a window, which is the period to which the limit applies. A window starts with the first line of
+/// a kind. In a day, one kind of line thus causes at most 14,400 lines, and 1,440 lines with the number of
+/// omitted lines.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Counts the log lines of one kind in the current window of one minute.

@@ -19,7 +19,7 @@ pub struct Memory {
     /// Number of JSON bytes that the server sent for the objects that are now in the cache.
     pub wire_bytes: u64,
     /// Size in bytes of the compression dictionaries, and of the samples for the next dictionary. Zero for a
-    /// cache that is not packed (keeps objects uncompressed).
+    /// cache that keeps objects uncompressed.
     pub dictionary_bytes: u64,
     /// Number of indices, excluding the built-in index by namespace.
     pub indices: usize,

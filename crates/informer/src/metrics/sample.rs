@@ -35,7 +35,7 @@ pub struct InformerSample {
 pub struct StoreSample {
     /// Number of objects in the cache, excluding those that failed to decode.
     pub items: usize,
-    /// Number of JSON bytes that the server sent for the objects, or that a warm start read from the file of
+    /// Number of JSON bytes that the server sent for the objects, or that the informer read at its start from
     /// a saved store.
     ///
     /// The store maintains this number, so reading it takes constant time. A decoded object uses more memory
@@ -131,8 +131,8 @@ pub(crate) trait SampledWorkQueue: Send + Sync {
     fn sample(&self) -> WorkQueueSample;
 }
 
-/// Returns the values of a standalone reflector. They contain only its status, because it has no cache and no
-/// handlers.
+/// Returns the values of a standalone reflector. They contain only the reflector's status, because a
+/// standalone reflector has no cache and no handlers.
 impl Sampled for StatusReader {
     fn sample(&self) -> InformerSample {
         InformerSample {

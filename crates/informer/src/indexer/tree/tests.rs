@@ -194,7 +194,7 @@ fn a_change_copies_one_node_of_each_level() {
     assert_eq!(own_nodes(&unchanged, &before), 0);
 }
 
-/// A value that counts its comparisons and is equal to every other value.
+/// A value that is equal to every other value, and counts the comparisons in a shared counter.
 #[derive(Clone)]
 struct Watched<'a>(&'a std::cell::Cell<usize>);
 

@@ -63,7 +63,7 @@ impl de::Error for Refused {
 pub(super) struct Reading {
     /// Number of nested arrays and maps that are being read, including the innermost one.
     depth: Cell<u8>,
-    /// Whether the type has not read some array or map to its end.
+    /// Whether the type has stopped reading some array or map before its end.
     left_some: Cell<bool>,
 }
 

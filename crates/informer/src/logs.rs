@@ -62,9 +62,9 @@
 //!
 //! Changes of objects are not logged, except those that can't be stored or indexed. The library logs names of
 //! objects, and names and positions of fields. It never logs the content of objects, because an object may be
-//! a Secret. Request headers are not logged. Texts from other sources are logged as one line of at most 1 KiB.
-//! These are the message of a server's `Status`, errors of the program's transforms and index functions, and
-//! panic messages of its handlers.
+//! a Secret. Request headers are not logged. Texts from other sources are logged as one line of at most 1
+//! KiB. These are the message of a server's `Status`, errors of the program's transforms and index functions,
+//! and panic messages of its handlers.
 
 mod log_limiter;
 

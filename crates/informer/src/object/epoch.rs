@@ -33,8 +33,9 @@ impl Epoch {
         suspicions: 0,
     };
 
-    /// The epoch of objects that were stored without a reflector. The first list of a reflector always has
-    /// another epoch.
+    /// The epoch of objects that were loaded from a saved store and not delivered by a reflector. The first
+    /// list of a reflector always has another epoch, and therefore replaces these objects even at equal
+    /// revisions.
     pub(crate) const NONE: Self = Self {
         rollbacks: u16::MAX,
         suspicions: u16::MAX,

@@ -10,8 +10,8 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Maximum number of additional runtime workers that one async task uses for its computations. With more
-/// workers, they would compete for processors with the task itself, which produces the work.
+/// Maximum number of additional runtime workers that one async task uses for its computations. More workers
+/// would only compete for processors with the task itself, which produces the work.
 pub(crate) const WIDTH_MAX: usize = 8;
 
 /// Minimum number of objects at which work on all of them is moved to the pool for blocking work. The work

@@ -65,8 +65,8 @@ where
     /// Adds a listener, and spawns `task`, which calls the listener's handler. For a subscription, `task` is
     /// `None`. The controller calls this method between two batches.
     ///
-    /// The listener first receives the objects of `cache`, then all later changes. `synced` says whether the
-    /// informer has synced.
+    /// A listener with [`Delivery::Changes`] first receives the objects of `cache`. Every listener receives
+    /// all later changes. `synced` says whether the informer has synced.
     pub(crate) fn add(
         &mut self,
         listener: Listener<K>,

@@ -78,7 +78,7 @@ impl Stream for Lapsed {
 }
 
 /// The registered [`Lapsed`] streams of one overlay, with the lapsed names that each stream has not delivered
-/// yet. The map's key is the number that a stream received at its registration.
+/// yet. The key of `waiting` is the number that a stream received at its registration.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     next: u64,

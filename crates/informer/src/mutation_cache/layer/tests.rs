@@ -188,8 +188,9 @@ async fn the_newer_of_cached_and_written_state_is_returned() {
     .await;
 }
 
-/// ★65 in `docs/client-go.md`: a deletion that the cache applies ends all local writes of the deleted uid,
-/// and all writes of the same name with an older revision. A write of a later object of that name remains.
+/// Behavior ★65 of `docs/client-go.md`: a deletion that the cache applies ends all local writes of the
+/// deleted uid, and all writes of the same name with an older revision. A write of a later object of that
+/// name remains.
 #[tokio::test(start_paused = true)]
 async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(
@@ -219,8 +220,8 @@ async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_on
     .await;
 }
 
-/// ★66 in `docs/client-go.md`: a program may receive the response of its write after the cache has applied a
-/// later deletion of the object. The overlay ignores such a write.
+/// Behavior ★66 of `docs/client-go.md`: a program may receive the response of its write after the cache has
+/// applied a later deletion of the object. The overlay ignores such a write.
 #[tokio::test(start_paused = true)]
 async fn a_late_write_of_a_deleted_or_recreated_object_is_ignored() {
     check_one(

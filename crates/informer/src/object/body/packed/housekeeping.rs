@@ -1,8 +1,8 @@
 //! Does the background work ([`Housekeeping`]) for packed objects, which are stored as compressed JSON. The
 //! work trains compression dictionaries, and compresses objects that are still uncompressed.
 //!
-//! The module does not decode objects or change their content. Readers can read an object before and after
-//! its compression.
+//! The module does not decode objects or change their content. Readers receive the same content before and
+//! after the compression.
 
 use std::sync::Arc;
 
@@ -92,12 +92,12 @@ impl Repacking {
     }
 }
 
-/// Maximum number of objects from which a dictionary is trained on the calling task. Such a training takes
-/// one or two milliseconds.
+/// Maximum number of objects for which a dictionary is trained on the calling task, instead of the runtime's
+/// pool for blocking work. Such a training takes one or two milliseconds.
 const TRAINED_IN_PLACE: usize = 32;
 
 /// Trains dictionaries on the runtime's pool for blocking work, because one training takes as long as the
-/// delivery of several hundred events.
+/// delivery of hundreds of events.
 ///
 /// A list waits for the training of the first dictionary, because the list's objects would otherwise stay
 /// uncompressed. Events do not wait for a later dictionary: until its training ends, objects are compressed
@@ -146,11 +146,11 @@ impl Training {
     }
 }
 
-/// Number of objects from watch events at which the compression of all waiting objects starts. A bookmark
-/// also starts the compression. An uncompressed object takes ten times as much memory as a compressed one.
+/// Number of objects waiting for compression at which the compression of all of them starts. A bookmark also
+/// starts the compression. An uncompressed object takes ten times as much memory as a compressed one.
 const PENDING_MAX: usize = 64;
 
-/// Total size in bytes of the waiting objects from watch events at which their compression starts.
+/// Total size in bytes of the objects waiting for compression at which the compression of all of them starts.
 const PENDING_BYTES: u64 = 1 << 20;
 
 /// Number of objects that a task compresses before it yields to other tasks. For pods, the compression of

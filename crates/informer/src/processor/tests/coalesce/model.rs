@@ -14,7 +14,7 @@ enum Step {
     Put(usize),
     Delete(usize),
     /// Applies a list. The first array says which objects of [`NAMES`] the list contains. The second array
-    /// says which of the listed objects are unchanged since the last change of the cache.
+    /// says which of the listed objects have the same revision as in the cache.
     List([bool; 4], [bool; 4]),
     Resync,
     Synced,

@@ -28,7 +28,7 @@ pub(super) struct Samples {
     skips: usize,
     bytes: Vec<u8>,
     lengths: Vec<usize>,
-    /// Distance between two sampled objects: one object of this number is sampled.
+    /// Distance between two consecutive samples: one of every `stride` objects is sampled.
     stride: usize,
     seen: usize,
     seen_bytes: usize,
@@ -71,14 +71,14 @@ impl Samples {
         self.seen.is_multiple_of(self.stride)
     }
 
-    /// Returns whether a dictionary can be trained: at least `objects` objects were added, or the added
-    /// objects reach [`SEEN_BYTES_MAX`].
+    /// Returns whether a dictionary can be trained: at least `objects` objects were added, or their total
+    /// size reaches [`SEEN_BYTES_MAX`].
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
     /// Returns whether the dictionary would not improve with more objects: at least [`SPREAD`] times
-    /// `objects` objects were added, or the added objects reach [`SEEN_BYTES_MAX`].
+    /// `objects` objects were added, or their total size reaches [`SEEN_BYTES_MAX`].
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }

@@ -67,8 +67,7 @@ impl<K> Waiting<K> {
     /// Adds a message to the end of the queue, or merges it with waiting messages about the same objects.
     /// `since` is the time at which the oldest change in the message was applied to the cache.
     ///
-    /// Returns the number by which merging has reduced the events in the queue. The handler never receives
-    /// these events.
+    /// Returns the number of events that merging has eliminated. The handler never receives these events.
     pub(super) fn push(&mut self, notification: Notification<K>, since: Instant) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
@@ -242,10 +241,10 @@ impl<K> Merged<K> {
     }
 
     /// Expands a message into its single events, and adds each event to the queue. An event is merged with
-    /// the waiting message of the same object if there is one. Otherwise, it is inserted at the position of
-    /// the expanded message.
+    /// the waiting message of the same object if there is one. Otherwise, the event is inserted at the
+    /// position of the expanded message.
     ///
-    /// Returns the number by which merging has reduced the events in the queue.
+    /// Returns the number of events that merging has eliminated. The handler never receives these events.
     fn unfold(&mut self, slot: Slot<K>) -> u64 {
         let (number, since) = (slot.number, slot.since);
         let mut events = Expansion::new(slot.notification);
@@ -265,9 +264,9 @@ impl<K> Merged<K> {
     }
 
     /// Adds one event to the queue: merges the event with the waiting message of the same object, or inserts
-    /// it at `position` if there is no such message.
+    /// the event at `position` if there is no such message.
     ///
-    /// Returns the number by which merging has reduced the events in the queue.
+    /// Returns the number of events that merging has eliminated. The handler never receives these events.
     fn take_in(&mut self, position: Position, slot: Slot<K>) -> u64 {
         let Some(name) = slot.notification.object_name().cloned() else {
             self.insert(position, slot);

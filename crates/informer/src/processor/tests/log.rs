@@ -1,5 +1,5 @@
-//! Tests the log lines about a handler that panics, and about a handler that is slower than the events
-//! arrive.
+//! Tests the log lines about a handler that panics, and about a handler that handles events more slowly than
+//! they arrive.
 
 use std::{io, sync::Arc, time::Duration};
 

@@ -314,8 +314,8 @@ impl Members {
         self.cuts_others
     }
 
-    /// Adds a rule that keeps the value at this path. In each map along the path, a member is removed if no
-    /// call of this method has named the member.
+    /// Adds a rule that keeps the value at this path. In each map along the path, the members that no keep
+    /// rule names are removed.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;

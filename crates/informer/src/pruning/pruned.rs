@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize, Serializer};
 /// A `Pruned<K>` dereferences to `K`, and has the same Kubernetes kind. A removed field reads like a field
 /// that the server did not send, so read only fields that are kept.
 ///
-/// For example, a pod without its volumes would delete the volumes if a client wrote it to the server.
-/// Therefore a `Pruned<K>` does not implement `Serialize`, and can't be used in a request body, a patch, or
+/// If a client wrote a pod without its volumes to the server, the server would delete the volumes of the pod.
+/// Therefore, a `Pruned<K>` does not implement `Serialize`, and can't be used in a request body, a patch, or
 /// `serde_json::to_value`:
 ///
 /// ```compile_fail,E0277

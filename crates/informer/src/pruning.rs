@@ -28,8 +28,8 @@
 //! # Requirements on types
 //!
 //! A pruned field is missing when the object is decoded. The types of `k8s-openapi` use a default value for a
-//! missing field, even for fields that Kubernetes requires. Other types must declare fields that may be pruned
-//! as `Option` or `#[serde(default)]`. Otherwise, the object fails to decode, and the
+//! missing field, even for fields that Kubernetes requires. Other types must declare fields that may be
+//! pruned as `Option` or `#[serde(default)]`. Otherwise, the object fails to decode, and the
 //! [`DecodeError`](crate::object::DecodeError) names the object and the field.
 //!
 //! # Keeping and pruning

@@ -2,8 +2,8 @@
 //!
 //! A [`Reflector`] delivers [`Delta`]s to a [`ReflectorStore`] in order, one at a time. The reflector waits
 //! until the store has accepted a change before it delivers the next one, so a slow store slows down the
-//! watch and does not increase memory use. A failure does not end the reflector: it retries after a pause.
-//! The module has no queues, indices or handlers.
+//! watch and does not increase memory use. A failure does not end the reflector: the reflector retries after
+//! a pause. The module has no queues, indices or handlers.
 //!
 //! Internally, `run` sends requests and reads responses, `machine` decides which request follows, and
 //! `backoff` computes the pauses.

@@ -17,13 +17,14 @@ use tokio::time::Instant;
 #[doc(alias = "BackoffManager")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    /// Lower bound d of the first pause. Default: 800 ms, as in client-go's `NewReflectorWithOptions`.
-    /// Limited to `cap`, and never less than 1 ms.
+    /// Minimum of the first pause, which is random and less than twice this value. Default: 800 ms, as in
+    /// client-go's `NewReflectorWithOptions`. The minimum is limited to `cap`, and is never less than 1 ms.
     pub initial: Duration,
-    /// Maximum of the lower bound d. Default: 30 s, so that a pause is at most 60 s.
+    /// Limit up to which each failure doubles the minimum of the next pause. Default: 30 s, so that a pause
+    /// is at most 60 s.
     pub cap: Duration,
-    /// Time after which d is reset to `initial`, if no attempt has failed since the first success. Default: 2
-    /// min.
+    /// Time since the first success, without a failure, after which the pauses start again with `initial`.
+    /// Default: 2 min.
     pub reset_after: Duration,
 }
 

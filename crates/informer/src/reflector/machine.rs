@@ -153,7 +153,7 @@ pub(crate) enum WatchEnd<'a> {
     Closed(Duration),
     /// A consistency check requested a list, because the store differs from the server.
     RelistRequested,
-    /// A streaming list is complete without objects, although the cache has some.
+    /// A streaming list is complete without objects, although the cache contains objects.
     Unconfirmed,
 }
 
@@ -192,7 +192,7 @@ struct Listing {
 struct Watch {
     /// Server-side timeout that the watch requested.
     lasts: Duration,
-    /// Whether events of this watch advance the last revision; see [`Machine::observe`].
+    /// Whether the revisions of this watch's events increase the last revision; see [`Machine::observe`].
     advances: bool,
 }
 

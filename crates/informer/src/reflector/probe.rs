@@ -91,7 +91,7 @@ impl Probe {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
 
-    /// Delays the next probe after a temporary failure of a probe, by twice the previous delay. The delay
+    /// Delays the next probe after a probe has failed temporarily. Each failure doubles the delay. The delay
     /// begins at `watched`, the time at which the reflector requests the next watch.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);

@@ -79,8 +79,8 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// The list in progress, while a page is not being received and the store has not received the list.
-    /// `None` at other times.
+    /// The list in progress, stored here between two requests and until it is sent to the store. `None` while
+    /// a page is being received, and if no list is in progress.
     list: Option<List<K>>,
     /// Limits the number of log lines about objects of watches that were skipped or failed to decode.
     skips: LogLimiter,
@@ -321,7 +321,7 @@ where
     }
 
     /// Runs the background work on stored objects after received bytes were decoded. `list` is the list in
-    /// progress; `None` during a watch. `more_comes` is whether more objects of the list follow.
+    /// progress; `None` if there is none. `more_comes` is whether more objects of the list follow.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();
@@ -442,8 +442,8 @@ where
 }
 
 impl<K, S> Drop for Running<K, S> {
-    /// Passes the last accepted revision to the next reflector of the source. The drop occurs however this
-    /// reflector ends.
+    /// Passes the last accepted revision to the next reflector of the source, whether this reflector has
+    /// ended or was cancelled.
     fn drop(&mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "stopped");

@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns the next step on the way to a new watch from the last revision: the rest of a pause, a probe
-    /// if a required probe is due, or the watch itself.
+    /// Returns the step with which the reflector resumes watching from the last revision: the rest of a
+    /// pause, a probe if a required probe is due, or the watch itself.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))

@@ -25,9 +25,13 @@ pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 
 /// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
-/// For an informer with one source, both forms are equivalent. For an informer with several sources, an
-/// object also selects the source that must reach the revision. The revision must be one of the informer's
-/// own kind, because a revision of another kind does not show whether the cache contains the write.
+/// For an informer with one source, a revision and an object have the same effect. For an informer with
+/// several sources, an object also selects the source that must reach the revision. The revision must belong
+/// to an object of the informer's kind, because a revision of another kind does not show whether the cache
+/// contains the write.
+///
+/// An aggregated API server may send an object late, when the cache has already passed the object's revision.
+/// A wait for that revision then ends before the object arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     revision: ResourceVersion,
@@ -55,9 +59,11 @@ pub enum RevisionError {
         /// Revision of the cache when the wait failed.
         reached: ResourceVersion,
     },
-    /// The server's revision went backwards, for example after a restore from a backup.
+    /// The server's revision went backwards, for example after a restore from a backup. The write may be
+    /// lost: read the object from the server.
     ///
-    /// The write may be lost. A read of the object from the server shows whether it is.
+    /// An informer that does not detect such a restore does not return this error. The wait then succeeds
+    /// once the server's revision has passed the awaited revision again.
     #[error("the server went back to revision {reached} during the wait for revision {wanted}")]
     WentBack {
         /// Revision that the caller waited for.

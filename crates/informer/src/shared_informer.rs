@@ -214,9 +214,8 @@ where
         self.subscribe_with(ListenerBuffer::default())
     }
 
-    /// Returns the same stream as [`subscribe`](Self::subscribe), with a policy for events that the program
-    /// has not polled yet. With [`ListenerBuffer::Block`], a subscription that is not polled blocks the
-    /// informer.
+    /// Returns the same stream as [`subscribe`](Self::subscribe), with a policy for events that were not
+    /// polled. With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
     ///
     /// # Errors
     /// The informer has stopped.
@@ -287,7 +286,8 @@ where
     /// As for [`SharedInformer::add_index`].
     ///
     /// # Cancel safety
-    /// If the future is dropped while it indexes the cache, no index is added. Later, all may be added.
+    /// If the future is dropped while it indexes the cache, no index is added. If the future is dropped
+    /// later, all indices may still be added.
     #[doc(alias = "AddIndexers")]
     pub async fn add_indexers(
         &self,

@@ -78,8 +78,8 @@ impl Status {
 
     /// Returns the activity of the informer's source.
     ///
-    /// With several sources, returns the least advanced activity. The activities advance from stopped,
-    /// pausing, not started, listing and opening a watch to an open watch.
+    /// With several sources, returns the activity that is first in this order: stopped, waiting to retry or
+    /// not served, not started, listing, opening a watch, waiting for the store, watching.
     pub fn activity(&self) -> Activity {
         let source = self.sources.iter().min_by_key(|source| source.rank());
         source.map(|source| source.activity).unwrap_or_default()
@@ -96,8 +96,9 @@ impl Status {
             .unwrap_or_default()
     }
 
-    /// Returns the last failure of a list or watch; `None` if none has failed. With several sources, returns
-    /// the failure of the failed source whose activity is the least advanced, as in [`Status::activity`].
+    /// Returns the last failure of a list or watch; `None` if none has failed. If several sources have
+    /// failed, returns the failure of the source whose activity is first in the order of
+    /// [`Status::activity`].
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
         self.failed()?.last_error.as_ref()
     }

@@ -145,8 +145,8 @@ impl<K> List<K> {
         report.tell_handler(error);
     }
 
-    /// Logs the number of [reported](Self::report) errors if not all of them were logged, and the durations
-    /// of a slow list.
+    /// Logs the number of errors passed to [`report`](Self::report) if not all of them were logged, and the
+    /// durations of a slow list.
     ///
     /// Called when the list has ended. `handed_on` is `true` if the store has accepted the list, and `false`
     /// if the list has failed. `objects` is the number of objects in the list.

@@ -109,7 +109,8 @@ impl Status {
     }
 
     /// Returns the time since the first failure after the last success of a source. The source is the one
-    /// whose failure [`Status::last_error`] returns. `None` if the last request of this source succeeded.
+    /// whose failure [`Status::last_error`] returns. `None` if no failure followed the last success of this
+    /// source.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failed()?.failing_for()
     }

@@ -217,8 +217,8 @@ fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
     Box::new(InOrder::new().batch_size(batch))
 }
 
-/// Configures the empty cache of a new informer, and adds `known` objects. The program passes such objects to
-/// a plain informer, which has one handler, from an earlier run.
+/// Configures the empty cache of a new informer, and adds the `known` objects to it. These are objects of an
+/// earlier run, which the program has passed to the builder of a plain informer.
 fn prepare<K>(writer: &mut IndexerWriter<K>, decoder: &Decoder<K>, known: Vec<Object<K>>)
 where
     K: Send + Sync + 'static,

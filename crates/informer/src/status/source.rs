@@ -103,7 +103,7 @@ impl SourceStatus {
     }
 
     /// Returns the time since the first failure after the last success. A success is a complete list, an
-    /// opened watch or an event. `None` if the last request succeeded, or if no request has failed.
+    /// opened watch or an event. `None` if no failure followed the last success.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failing.map(|at| at.elapsed())
     }
@@ -116,8 +116,8 @@ impl SourceStatus {
         !self.revision.is_unset()
     }
 
-    /// Returns a number that is higher the closer the activity is to an open watch: lowest for a stopped
-    /// reflector, higher for a pause, then a list, and highest for an open watch.
+    /// Returns the rank of the activity, from 0 for a stopped reflector to 6 for an open watch. For example,
+    /// a pause has a lower rank than a list.
     pub(super) fn rank(&self) -> u8 {
         match self.activity {
             Activity::Stopped => 0,

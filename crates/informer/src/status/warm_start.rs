@@ -1,5 +1,4 @@
-//! Defines [`WarmStart`]: whether an informer started from a saved store, and the reason if the informer did
-//! not.
+//! Defines [`WarmStart`], the result of the start of an informer with a saved store.
 //!
 //! A saved store is a file with the objects and revisions of an earlier cache. The module loads no store.
 

@@ -116,7 +116,7 @@ where
     }
 
     /// Sends the revision of the event in `frame` to the store as a bookmark, and returns the revision.
-    /// Called for a bookmark event, and for an event whose object the store can't keep.
+    /// Called for a bookmark event, and for an event whose object can't be decoded or stored.
     ///
     /// Sends nothing and returns `None` if the revision is unreadable, or is below the reflector's last
     /// revision.

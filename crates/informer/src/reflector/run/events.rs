@@ -116,7 +116,8 @@ where
     }
 
     /// Sends the revision of the event in `frame` to the store as a bookmark, and returns the revision.
-    /// Called for a bookmark event, and for an event whose object can't be decoded or stored.
+    /// Called for a bookmark event, for an event whose object can't be stored, and after the deletion of an
+    /// object that failed to decode.
     ///
     /// Sends nothing and returns `None` if the revision is unreadable, or is below the reflector's last
     /// revision.

@@ -82,7 +82,7 @@ const METADATA_IF_IT_CAN: &str =
 /// # Errors
 /// Returns an error in these cases:
 /// - Kube can't build the client, for example because a CA can't be read or a proxy is invalid.
-/// - The address lacks `http` or `https`. Kube's client would panic.
+/// - The address has no host, or no scheme such as `https`. Kube's client would panic.
 /// - With feature `http2`, `kube-client` has none of the sets of TLS features above. The error names these
 ///   sets.
 pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {

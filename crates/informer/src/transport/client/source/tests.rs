@@ -1,4 +1,4 @@
-//! Tests when a `RotatingClient` replaces its client, and how many clients it creates.
+//! Tests the times at which a `RotatingClient` replaces its client, and the number of clients that it creates.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Counter of the created clients. All clones share the same count.
+/// Counter of the created clients. All clones of a counter share the same count.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 

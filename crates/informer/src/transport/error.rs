@@ -109,8 +109,9 @@ pub enum Retry {
     Relist,
     /// The reflector waits, and then lists again.
     Backoff,
-    /// The reflector waits, and then lists again. The list can succeed only after the permissions, the served
-    /// kinds or the request have changed. A program that waits for sync can therefore stop waiting.
+    /// The reflector waits, and then lists again. The list can succeed only after the credentials, the
+    /// permissions, the served kinds or the request have changed. A program that waits for sync can therefore
+    /// stop waiting.
     GiveUp,
 }
 

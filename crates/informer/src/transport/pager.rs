@@ -201,7 +201,7 @@ mod tests {
     }
 
     /// Behavior of a simulated server: its number of objects, its page sizes, and the requests that fail. The
-    /// page sizes do not depend on the limit in the request.
+    /// server ignores the value of `limit`, but returns all objects in one page if a request has no `limit`.
     #[derive(Clone, Debug)]
     struct Answers {
         objects: u32,

@@ -1,4 +1,4 @@
-//! Tests the times at which a `RotatingClient` replaces its client, and the number of clients that it creates.
+//! Tests the times at which a `RotatingClient` replaces its client, and the number of clients it creates.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -1,6 +1,7 @@
-//! [`Pager`] determines the request for each page of a list. It does not send requests or hold objects.
+//! [`Pager`] determines the options of the request for each page of a list. The pager does not send requests
+//! or store objects.
 //!
-//! Guarantees: a list does not continue after a repeated continue token, and restarts at most once.
+//! Guarantees: a list ends if the server repeats a continue token, and restarts at most once.
 
 use std::{
     collections::BTreeSet,
@@ -13,8 +14,8 @@ use crate::{codec::ListEnd, object::ResourceVersion};
 /// Builds the options of the requests for one list, from its first page to its last page.
 ///
 /// Requests after the first page contain the continue token instead of `resourceVersion` and
-/// `resourceVersionMatch`. If a continue token has expired, the pager requests the whole list once more,
-/// without pages, at the revision of the first request. The caller must then discard the objects of the
+/// `resourceVersionMatch`. If a continue token has expired, the pager restarts the list once: it requests all
+/// objects in one page, at the revision of the first request. The caller must then discard the objects of the
 /// earlier pages.
 #[doc(alias = "ListPager")]
 #[derive(Debug)]
@@ -24,20 +25,21 @@ pub(crate) struct Pager {
     pages: u32,
     revision: ResourceVersion,
     paginated: bool,
-    /// Hashes of the received continue tokens. A repeated token would make the list endless. The tokens
-    /// themselves are not kept, because they may be long and numerous.
+    /// Hashes of the received continue tokens. The pager detects a repeated token, which would make the list
+    /// endless. The tokens themselves are not stored, because they may be long and numerous.
     seen: BTreeSet<u64>,
     fell_back: bool,
 }
 
-/// The caller's next step after a page of the list.
+/// The next step of the caller after it has received a page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPage {
     /// The list has another page. [`Pager::request`] returns the options of the request for that page.
     More,
-    /// The list is complete. The value is the revision of its first page.
+    /// The list is complete. The value is the revision that the first page of the list reports.
     Done(ResourceVersion),
-    /// The list must be aborted: the server repeated a continue token, so the list would never end.
+    /// The caller must abort the list, because the server repeated a continue token and the list would never
+    /// end.
     Endless,
 }
 
@@ -64,7 +66,8 @@ impl Pager {
         &self.first
     }
 
-    /// Returns whether the server has sent a continue token, so the list has more than one page.
+    /// Returns whether the server has sent a continue token, which means that the list has more than one
+    /// page.
     pub(crate) fn is_paginated(&self) -> bool {
         self.paginated
     }
@@ -95,8 +98,9 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Restarts the list without pages if a later page failed because its continue token expired. Returns
-    /// whether the pager has restarted the list.
+    /// Restarts the list without pages if the request for a page after the first one failed because its
+    /// continue token expired. `class` is the class of the failure. Returns whether the pager has restarted
+    /// the list.
     ///
     /// After a restart, [`Pager::request`] returns the options for the whole list. A list restarts at most
     /// once.
@@ -196,15 +200,16 @@ mod tests {
         assert!(!pager.is_paginated());
     }
 
-    /// Behavior of a simulated server, which selects page sizes independently of the requested limit and lets
-    /// continue tokens expire.
+    /// Behavior of a simulated server: its number of objects, its page sizes, and the requests that fail. The
+    /// server ignores the value of `limit`, but returns all objects in one page if a request has no `limit`.
     #[derive(Clone, Debug)]
     struct Answers {
         objects: u32,
-        /// Number of objects of each page. After the last element, the simulated server starts again with the
-        /// first.
+        /// Page sizes, in objects. The simulated server uses the elements in turn, and starts again after the
+        /// last element.
         sizes: Vec<u32>,
-        /// Zero-based numbers of the requests to which the simulated server responds with 410.
+        /// Numbers of the requests to which the simulated server responds with HTTP 410. The first request
+        /// has number 0.
         expired: Vec<usize>,
     }
 
@@ -222,7 +227,7 @@ mod tests {
         #[test]
         fn a_list_is_complete_at_one_revision_or_fails(answers in answers()) {
             let mut pager = Pager::new(first());
-            // The moment and number of each received object, and the position of the next page.
+            // The revision and the number of each received object, and the revision of the list.
             let (mut got, mut moment) = (Vec::new(), 0_u64);
             for number in 0.. {
                 let request = pager.request().clone();

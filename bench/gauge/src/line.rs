@@ -48,7 +48,7 @@ pub struct Line {
     pub max_us: Option<f64>,
     /// Peak resident memory during the watch phase.
     pub watch_peak_kib: Option<u64>,
-    /// Number of relists in the relist phase, as requested by the flag `--relist`.
+    /// Number of relists in the relist phase: the value of the flag `--relist`.
     pub relists: u64,
     /// Mean wall time of a relist, in seconds. A relist starts when the source expires all revisions and ends
     /// the watch. It ends when the handler receives the first event after the new list. The time includes the

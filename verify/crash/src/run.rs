@@ -51,7 +51,7 @@ const FULL_RUN: u64 = 100;
 const BLOATED_EVERY: u64 = 100;
 
 /// Number of server processes, after a process that leaves a large database file, that are killed soon after
-/// their start. The time of each kill is random, so many of them interrupt the compaction of the file.
+/// their start. The time of each kill is random. Most of the kills interrupt the compaction of the file.
 const BLOATED_STARTS: u64 = 8;
 
 /// Maximum time from the start of a server process to its kill. The time is usually one or two seconds.
